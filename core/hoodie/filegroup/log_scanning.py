@@ -93,6 +93,22 @@ def locate(
     return found
 
 
+def is_of_another(storage: protocol.Storage, log_file: files.LogFile) -> bool:
+    """Return whether a log file's blocks are of another instant than its name says; a short read.
+
+    `UPDATE`, `DELETE` and `MERGE INTO` of Apache Hudi put the time into the name that the newest
+    file of the row's file group has. One that is gone, or broken off, is of no other.
+    """
+    try:
+        with storage.open_input(log_file.path, is_mapped=False) as source:
+            for block in log_blocks.frames(_Window(source)):
+                if not isinstance(block, log_blocks.CorruptRange):
+                    return _instant_text(block) not in {None, log_file.instant_time}
+    except (errors.NotFoundError, errors.FormatError):
+        pass
+    return False
+
+
 def contents(
     storage: protocol.Storage, located: Iterable[Found[log_blocks.Frame]]
 ) -> Iterator[Found[log_blocks.Block]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import listing, metadata_listing, metadata_table, view
+from hoodie.filegroup import listing, log_scanning, metadata_listing, metadata_table, view
 from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage import protocol
@@ -78,6 +78,7 @@ class CommittedFiles:
         self._known = known
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
         self._commits: dict[instants.InstantTime, commits.CommitMetadata | None] = {}
+        self._of_others: dict[str, bool] = {}
         self._archive = archived.ArchivedTimeline(storage)
 
     def __reduce__(self) -> tuple[type[Self], tuple[protocol.Storage, CommittedInstants]]:
@@ -113,8 +114,9 @@ class CommittedFiles:
 
         A task that was taken for dead may finish its file after another has written the same one,
         and be broken off in doing so. Of files of one instant and file group with several write
-        tokens those count that the commit names. That is asked only there: a listing of the
-        timeline, and a request for each such instant, once.
+        tokens those count that the commit names, and log files whose blocks are of other instants.
+        That is asked only there: a listing of the timeline, and a request for each such instant,
+        once, and for each log file that it does not name.
 
         Raises:
             FormatError: Such a commit cannot be read.
@@ -146,7 +148,17 @@ class CommittedFiles:
         if commit is None or not _names_all_like(same[0], commit):
             return same
         named = {path for stat in commit.stats for path in _paths_of(stat)}
-        return [each for each in same if each.path in named] or same
+        return [each for each in same if each.path in named or self._is_of_another(each)] or same
+
+    def _is_of_another(self, data_file: listing.DataFile) -> bool:
+        """Return whether another write has put a log file there under this one's time."""
+        if isinstance(data_file, files.BaseFile):
+            return False
+        known = self._of_others.get(data_file.path)
+        if known is None:
+            known = log_scanning.is_of_another(self._storage, data_file)
+            self._of_others[data_file.path] = known
+        return known
 
     def _targets(self) -> frozenset[instants.InstantTime | None]:
         # Not a cached_property, whose lock all threads would share while one of them reads.

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from hoodie import environment, errors
 from hoodie.engine import protocol as engines
-from hoodie.filegroup import listing, reading, snapshots
+from hoodie.filegroup import listing, log_scanning, reading, snapshots
 from hoodie.format import file_names, log_blocks
 from hoodie.index import partitions, tables
 from hoodie.index import protocol as index_protocol
@@ -82,7 +82,7 @@ def check(
         *_of_cleans(target.storage, snapshot.timeline),
         *_of_consumers(target, snapshot.timeline),
         *_of_files(snapshot, _index(target.config, snapshot)),
-        *_of_orphans(snapshot, read),
+        *_of_orphans(target.storage, snapshot, read),
         *_of_all_files(target.storage, snapshot.timeline),
         *_of_metadata_table(target, env),
     ]
@@ -520,7 +520,7 @@ def _of_files(snapshot: snapshots.Snapshot, index: index_protocol.Index) -> Find
                 )
 
 
-def _of_orphans(snapshot: snapshots.Snapshot, read: Commits) -> Findings:
+def _of_orphans(storage: protocol.Storage, snapshot: snapshots.Snapshot, read: Commits) -> Findings:
     """Find files that carry a completed write's time, and that its commit does not name.
 
     Of other programs' writes base files only: which log files they name is theirs to say.
@@ -536,7 +536,9 @@ def _of_orphans(snapshot: snapshots.Snapshot, read: Commits) -> Findings:
             if instant is None or data_file.path in named[data_file.instant_time]:
                 continue
             is_ours = commits.WRITE_ID_KEY in read[instant].extra
-            if is_ours or isinstance(data_file, files.BaseFile):
+            if isinstance(data_file, files.BaseFile) or (
+                is_ours and not log_scanning.is_of_another(storage, data_file)
+            ):
                 yield results.Finding(
                     severity=results.Severity.ERROR,
                     subject=data_file.path,

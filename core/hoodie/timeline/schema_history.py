@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from hoodie import errors
+from hoodie.model import instants
 from hoodie.storage.protocol import FileInfo, Storage
 
 LATEST_KEY = "latest_schema"
@@ -54,8 +55,8 @@ def check_names(storage: Storage) -> None:
 
 def carry(
     storage: Storage,
-    archived: Collection[str],
-    kept: Mapping[str, str],
+    archived: Collection[instants.InstantTime],
+    kept: Mapping[instants.InstantTime, str],
     check: Callable[[], None],
 ) -> None:
     """Keep a history for Apache Hudi, which takes that of the newest commit on the timeline.
@@ -69,7 +70,7 @@ def carry(
         kept: Completion times of those that stay, by requested time.
         check: Called before the write.
     """
-    by_time = {info.name.partition("_")[0]: info for info in _files(storage)}
+    by_time = {instants.InstantTime(info.name.partition("_")[0]): info for info in _files(storage)}
     # What a rollback has taken off may have left a file.
     newest = max(by_time.keys() & {*archived, *kept}, default=None)
     if newest is None or newest in kept:

@@ -22,9 +22,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hoodie import errors
-from hoodie.filegroup import listing
+from hoodie.filegroup import listing, log_scanning
 from hoodie.format import file_names
-from hoodie.model import instants
+from hoodie.model import files, instants
 from hoodie.storage import paths as storage_paths
 from hoodie.timeline import active, contents
 from hoodie.transaction import layout, markers, metadata_commits
@@ -185,7 +185,16 @@ def _orphans(
     if not suspects:
         return []
     stats = contents.read_commit(client.storage, completed).stats
-    return sorted(markers.unclaimed(suspects, stats))
+    unclaimed = sorted(markers.unclaimed(suspects, stats))
+    return [path for path in unclaimed if not _is_of_another(client, path)]
+
+
+def _is_of_another(client: Client, path: str) -> bool:
+    """Return whether a write of Apache Hudi has put a log file there under another one's time."""
+    data_file = file_names.parse(path, 0)
+    return isinstance(data_file, files.LogFile) and log_scanning.is_of_another(
+        client.storage, data_file
+    )
 
 
 def _marked(time: instants.InstantTime, paths: Iterable[str]) -> set[str]:

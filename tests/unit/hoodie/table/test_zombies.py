@@ -160,3 +160,22 @@ def test_unfinished_file_of_a_write_that_is_taken_back_goes_with_it(small: Small
     session.abort(has_tasks_left=False)
     assert not left.exists()
     assert small.problems() == []
+
+
+def test_log_file_of_another_instant_under_a_writes_time_counts(tmp_path: Path) -> None:
+    """`DELETE` of Apache Hudi's SQL puts the time of the row's commit into the name."""
+    config = replace(CONFIG, has_partial_updates=False, bucket_count=1)
+    small = SmallTable(tmp_path / "t", config)
+    small.upsert([ROW], concurrency=OPTIMISTIC)
+    small.delete([ROW], concurrency=OPTIMISTIC)
+    written, deleted = (each.requested_time for each in small.table.timeline().completed_writes)
+    (log_file,) = (small.path / "p").glob(f"*{deleted}*")
+    name = log_file.name.replace(deleted, written).rpartition("_")[0]
+    renamed = log_file.rename(log_file.with_name(f"{name}_7-7-7"))
+    assert small.rows() == []
+    assert sweep(small).leftovers == 0
+    assert renamed.exists()
+    small.compact()
+    assert small.rows() == []
+    small.upsert([ROW], concurrency=OPTIMISTIC)
+    assert len(small.rows()) == 1

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from hoodie import errors
+from hoodie.model import instants
 from hoodie.storage import memory
 from hoodie.timeline import schema_history
 
@@ -68,8 +69,10 @@ def test_damaged_history_is_told(content: bytes) -> None:
         schema_history.check_names(storage)
 
 
-FIRST, SECOND, THIRD = (f"2026010100000000{number}" for number in (1, 3, 5))
-KEPT = {THIRD: "20260101000000006", "20260101000000007": "20260101000000008"}
+FIRST, SECOND, THIRD, FOURTH = (
+    instants.InstantTime(f"2026010100000000{number}") for number in (1, 3, 5, 7)
+)
+KEPT = {THIRD: "20260101000000006", FOURTH: "20260101000000008"}
 HEIR = f".hoodie/.schema/{THIRD}_{KEPT[THIRD]}.schemacommit"
 
 
@@ -79,12 +82,14 @@ HEIR = f".hoodie/.schema/{THIRD}_{KEPT[THIRD]}.schemacommit"
         ([FIRST, SECOND], KEPT, {OLDER, NEWER, HEIR}),
         ([FIRST], {SECOND: "20260101000000004"} | KEPT, {OLDER, NEWER}),
         ([FIRST, SECOND], {}, {OLDER, NEWER}),
-        (["20251231000000000"], KEPT, {OLDER, NEWER}),
+        ([instants.InstantTime("20251231000000000")], KEPT, {OLDER, NEWER}),
     ],
     ids=["of one that goes", "of one that stays", "nothing stays", "of nobody"],
 )
 def test_newest_history_is_of_a_commit_on_the_timeline(
-    archived: list[str], kept: dict[str, str], expected: set[str]
+    archived: list[instants.InstantTime],
+    kept: dict[instants.InstantTime, str],
+    expected: set[str],
 ) -> None:
     storage = memory.MemoryStorage()
     storage.create(OLDER, b"older")
