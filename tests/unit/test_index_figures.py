@@ -60,7 +60,7 @@ def test_run_of_one_index_leaves_the_others(figures: ModuleType, tmp_path: Path)
 def test_page_shows_the_figures_that_are_kept(figures: ModuleType) -> None:
     kept = figures.read(BENCHMARKS / "INDEXES.jsonl")
     page = (BENCHMARKS / "INDEXES.md").read_text(encoding="utf-8")
-    indexes = list(
-        dict.fromkeys(line.split(" | ")[1] for line in page.splitlines() if "-on-" in line)
-    )
+    # A copy-on-write table has not all of them.
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| merge-on-read")]
+    indexes = list(dict.fromkeys(row[1] for row in rows))
     assert page == figures.page(kept, indexes)
