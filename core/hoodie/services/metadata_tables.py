@@ -1,6 +1,6 @@
 """`hoodie metadata`: what the metadata table of a table has, and whether it is right."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -177,6 +177,7 @@ def validate(
     schema: pa.Schema,
     engine: Engine,
     hear: Hear = lambda partition_path: None,
+    partitions_max: int | None = None,
 ) -> Validation:
     """Compare a metadata table with the committed files on storage.
 
@@ -191,6 +192,8 @@ def validate(
         schema: Its columns.
         engine: Looks into data files.
         hear: Hears of each partition.
+        partitions_max: So many partitions of the table are compared, in even distances of their
+            order; None for all.
 
     Raises:
         NotFoundError: The table has no metadata table.
@@ -231,7 +234,8 @@ def validate(
         whole_schema = schemas.from_arrow(schema, config.name)
         reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
         files_seen = filters_compared = groups_compared = 0
-        for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
+        paths = sorted({*by_metadata.partitions(), *on_storage.partitions()})
+        for path in _sampled(paths, partitions_max):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
             theirs = _committed(snapshot, on_storage, path)
@@ -259,6 +263,15 @@ def validate(
         )
 
     return snapshots.consistent(storage, config, compare)
+
+
+def _sampled(paths: Sequence[str], count_max: int | None) -> Sequence[str]:
+    """Return so many paths at most, the first and the last among them."""
+    if count_max is None or len(paths) <= count_max:
+        return paths
+    last = len(paths) - 1
+    places = {round(number * last / max(1, count_max - 1)) for number in range(count_max)}
+    return [paths[place] for place in sorted(places)]
 
 
 def _differences(

@@ -27,6 +27,7 @@ class Type(enum.Enum):
     CONSUMER_PASSED = "ConsumerPassed"
     INSTANTS_STUCK = "InstantsStuck"
     METADATA_TABLE_UNUSABLE = "MetadataTableUnusable"
+    EXTERNAL_WRITERS = "ExternalWriters"
     BATCH_SETTINGS_PENDING = "BatchSettingsPending"
 
 

@@ -94,6 +94,7 @@ class Pending:
         is_alive: Whether a fresh heartbeat says that somebody works on it.
         process: Where its owner runs or ran, by its heartbeat; empty where that is not known.
         plan_size: Of a compaction; None of other actions, and where its plan cannot be read.
+        indexes: What an indexing action builds; none of one that was given up, and of others.
     """
 
     requested_time: instants.InstantTime
@@ -105,6 +106,7 @@ class Pending:
     is_alive: bool = False
     process: str = ""
     plan_size: memory.PlanSize | None = None
+    indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
