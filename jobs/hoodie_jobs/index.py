@@ -58,9 +58,9 @@ def build(run: Run) -> None:
         run.complete(done.instant)
     for finding in done.findings:
         run.find(finding)
-    missing = sorted(set(work.names) - set(done.built))
-    if missing:
-        run.explain(f"{', '.join(missing)} was ready")
+    ready = [name for name in work.names if name not in done.built]
+    if ready:
+        run.explain(f"{', '.join(ready)} {'was' if len(ready) == 1 else 'were'} ready")
     if work.validation is not job_specs.IndexValidation.NONE:
         # What it has is read again, with the indexes.
         _validate(opening.open_table(run.spec, engine), work.validation, teller)

@@ -42,6 +42,7 @@ PENDING = st.builds(
     attempt=st.none() | NUMBERS,
     target=MAYBE,
     is_alive=st.booleans(),
+    indexes=st.lists(TEXTS, max_size=2).map(tuple),
     plan_size=st.none()
     | st.builds(memory.PlanSize, file_groups=NUMBERS, log_bytes_max=st.none() | NUMBERS),
 )
@@ -129,6 +130,8 @@ def test_whatever_an_observer_tells_is_refused_or_decided_about(
         dialogue.Table(pending=(ow.planned(1, attempt=-1),)),
         dialogue.Table(pending=(ow.planned(1, plan_size=NEGATIVE),)),
         dialogue.Table(pending=(ow.planned(1, plan_size=HUGE),)),
+        dialogue.Table(pending=(ow.planned(1, indexes=("x" * 300,)),)),
+        dialogue.Table(pending=(ow.planned(1, indexes=("x",) * 300),)),
     ],
 )
 def test_answer_that_no_timeline_gives_is_refused(told: dialogue.Table) -> None:
