@@ -1,57 +1,42 @@
 """Indexes of a table that are built while its Writers go on: from manifests to files."""
 
+import functools
 import json
 import os
+import shutil
 import signal
-from typing import Any
+from pathlib import Path
 
 from hoodie import environment, table
 from hoodie.model import instants
 from hoodie_operator.api import index_request, writer
 from support.operators.standalone_place import Place
 
-TABLE: dict[str, Any] = {
-    "storage": {"path": "table"},
-    "tableType": "CopyOnWrite",
-    "schema": {
-        "columns": [
-            {"name": "id", "type": "string"},
-            {"name": "region", "type": "string"},
-            {"name": "fare", "type": "int"},
-        ]
-    },
-    "keys": {"recordFields": ["id"], "partitionFields": ["region"]},
-    "writeIndex": {"bucket": {"count": 1}},
-    "concurrency": {"mode": "Optimistic", "lockRef": {"name": "lock"}},
-    "metadata": {"enabled": True},
-}
-TABLE_REF = {"name": "trips"}
-REGIONS = ("east", "west")
-FILES = 12
-INDEXES = ["column_stats", "partition_stats", "bloom_filters"]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "index"
+WRITERS = ("oslo", "rome")
+INDEXES = {"column_stats", "partition_stats", "bloom_filters"}
 
 
-def _declare(place: Place) -> None:
-    """Declare a table, and two Writers that take their time."""
-    place.declare("LockProvider", "lock", {"type": "FileSystem"})
-    place.declare("HudiTable", "trips", TABLE)
-    for region in REGIONS:
-        folder = place.data / region
-        folder.mkdir()
-        for number in range(FILES):
-            rows = f"id,region,fare\n{region}-{number},{region},{number}\n"
-            (folder / f"{number:02}.csv").write_text(rows)
-        files = {"path": f"{region}/*.csv", "format": "CSV"}
-        spec = {"tableRef": TABLE_REF, "source": {"files": files}}
-        place.declare("Writer", region, {**spec, "pacing": {"commitInterval": "500ms"}})
+def _declare(place: Place, *manifests: str) -> None:
+    """Declare what the example declares in some of its files."""
+    for folder in WRITERS:
+        shutil.copytree(EXAMPLE / folder, place.data / folder, dirs_exist_ok=True)
+    for name in manifests:
+        shutil.copy(EXAMPLE / name, place.manifests)
 
 
-def _request(place: Place, **spec: object) -> None:
-    place.declare("IndexRequest", "wanted", {"tableRef": TABLE_REF, "indexes": INDEXES, **spec})
+def _want(place: Place, old: str, new: str) -> None:
+    """Edit the manifest of the request."""
+    path = place.manifests / "index.yaml"
+    edited = path.read_text().replace(old, new)
+    assert edited != path.read_text()
+    partial = path.with_suffix(".partial")
+    partial.write_text(edited)
+    partial.replace(path)
 
 
 def _status(place: Place) -> index_request.IndexRequestStatus:
-    found = place.object("IndexRequest", "wanted")
+    found = place.object("IndexRequest", "trips")
     assert found is not None
     assert isinstance(found.status, index_request.IndexRequestStatus)
     return found.status
@@ -60,8 +45,8 @@ def _status(place: Place) -> index_request.IndexRequestStatus:
 def _attempts(place: Place) -> list[int]:
     """Return how many attempts each Writer needed."""
     found = []
-    for region in REGIONS:
-        stored = place.object("Writer", region)
+    for name in WRITERS:
+        stored = place.object("Writer", name)
         assert stored is not None
         assert isinstance(stored.status, writer.WriterStatus)
         found.append(0 if stored.status.runs is None else stored.status.runs.attempts)
@@ -69,7 +54,7 @@ def _attempts(place: Place) -> list[int]:
 
 
 def _opened(place: Place) -> table.Table:
-    return table.open_table(str(place.data / "table"), environment.system())
+    return table.open_table(str(place.data / "work" / "trips"), environment.system())
 
 
 def _is(place: Place, kind: str, name: str, state: str) -> bool:
@@ -78,81 +63,81 @@ def _is(place: Place, kind: str, name: str, state: str) -> bool:
 
 def _wait_for_request(place: Place, state: str) -> None:
     place.wait_for(
-        lambda: _is(place, "IndexRequest", "wanted", state),
+        lambda: _is(place, "IndexRequest", "trips", state),
         f"the request is {state}: {place.condition('IndexRequest', 'wanted')}",
     )
 
 
 def _check(place: Place) -> None:
-    """Check that every row is there, and every index right and used."""
+    """Wait for the Writers; check that every row is there, and every index right and used."""
+    for name in WRITERS:
+        place.wait_for(functools.partial(_is, place, "Writer", name, "Completed"), name)
     opened = _opened(place)
-    rows = opened.read().read_all()
-    assert sorted(rows.column("id").to_pylist()) == sorted(
-        f"{region}-{number}" for region in REGIONS for number in range(FILES)
-    )
-    assert set(INDEXES) < set(opened.config.metadata_partitions)
+    lines = [
+        line.split(",")[0]
+        for path in EXAMPLE.glob("*/*.csv")
+        for line in path.read_text().splitlines()[1:]
+    ]
+    assert sorted(opened.read().read_all().column("id").to_pylist()) == sorted(lines)
+    assert set(opened.config.metadata_partitions) > INDEXES
     assert not opened.config.metadata_partitions_inflight
-    assert opened.validate_metadata().is_right
     assert not opened.pending_indexes()
+    assert opened.validate_metadata().is_right
 
 
-def test_indexes_are_dropped_and_built_while_writers_go_on(place: Place) -> None:
-    _declare(place)
-    _request(place, ensure="Absent")
+def test_index_is_built_while_writers_go_on_and_dropped_again(place: Place) -> None:
+    _declare(place, "table.yaml", "writers.yaml")
     place.start_real()
-    _wait_for_request(place, "Absent")
-    begun = len(place.commits("east"))
-    _request(place)
+    opened = place.data / "work" / "trips"
+    place.wait_for(lambda: len(list(opened.glob("*/*.parquet"))) > 1, "both have begun")
+    _declare(place, "index.yaml")
     _wait_for_request(place, "Ready")
     told = _status(place)
-    assert (told.built, told.action) == ("3/3", None)
+    assert (told.built, told.action, told.instant) == ("3/3", None, None)
     assert told.validated is not None
     assert told.validated.value == "Sample"
-    for region in REGIONS:
-        place.wait_for(lambda name=region: _is(place, "Writer", name, "Completed"), region)  # type: ignore[misc]  # bound now
-    # No writer was stopped, restarted or refused, and both went on meanwhile.
-    assert _attempts(place) == [1, 1]
     _check(place)
+    # No writer was stopped, restarted or refused, and writes completed after the build had begun.
+    assert _attempts(place) == [1, 1]
     timeline = _opened(place).timeline()
     (indexing,) = (each for each in timeline.completed if each.action is instants.Action.INDEXING)
-    assert indexing.completion_time is not None
-    beside = [
-        each
-        for each in timeline.completed_writes
-        if (each.completion_time or "") > indexing.requested_time
-    ]
-    assert beside, f"all writes had ended before; {begun} commits when it began"
-
+    times = [each.completion_time or "" for each in timeline.completed_writes]
+    before = [time for time in times if time < indexing.requested_time]
+    after = [time for time in times if time > indexing.requested_time]
+    assert before
+    assert after
     shown = place.command("get", "indexes", "--state", str(place.state))
     assert "3/3" in shown.stdout
-    _request(place, deletionPolicy="Drop")
+
+    _want(place, "spec:", "spec:\n  ensure: Absent")
+    _wait_for_request(place, "Absent")
+    assert _opened(place).config.metadata_partitions == ("files",)
+    _want(place, "ensure: Absent", "ensure: Present\n  deletionPolicy: Drop")
     _wait_for_request(place, "Ready")
+    _check(place)
 
 
 def test_build_whose_operator_and_run_were_killed_is_finished_by_the_next(place: Place) -> None:
-    _declare(place)
+    _declare(place, "table.yaml", "writers.yaml")
     operator = place.start_real()
     place.wait_for(lambda: _is(place, "HudiTable", "trips", "Ready"), "the table is there")
-    _request(place)
-    runs = place.state / "runs"
+    _declare(place, "index.yaml")
 
     def started() -> list[int]:
         """Return the processes of builds."""
         found = []
-        for path in runs.glob("tableaction.trips-indexbuild-*/process.json"):
+        for path in place.state.glob("runs/tableaction.trips-indexbuild-*/process.json"):
             known = json.loads(path.read_text() or "null")
             found += [] if known is None else [int(known["pid"])]
         return found
 
     place.wait_for(lambda: bool(started()), "the build has a process")
     operator.send_signal(signal.SIGKILL)
+    operator.wait()
     for pid in started():
         os.kill(pid, signal.SIGKILL)
-    operator.wait()
     place.start_real()
     _wait_for_request(place, "Ready")
-    for region in REGIONS:
-        place.wait_for(lambda name=region: _is(place, "Writer", name, "Completed"), region)  # type: ignore[misc]  # bound now
     _check(place)
     completed = _opened(place).timeline().completed
     assert sum(each.action is instants.Action.INDEXING for each in completed) == 1
