@@ -370,7 +370,7 @@ def _unseen(world: World, me: objects.IndexRequest, table: objects.Table) -> Seq
     verdict = Verdict(
         state=State.PENDING,
         reason=Reason.NOT_OBSERVED,
-        message=f"the timeline of HudiTable {table.name} is to be read",
+        message=f"waiting for the timeline of HudiTable {table.name} to be read",
     )
     return [_set(world, me, verdict)]
 
