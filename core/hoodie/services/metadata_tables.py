@@ -1,5 +1,6 @@
 """`hoodie metadata`: what the metadata table of a table has, and whether it is right."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -69,10 +70,13 @@ class Glance:
     Attributes:
         commits_since_compaction: As of `Status`.
         problem: As of `Status`; what is wrong inside of files is not seen.
+        behind: Statistics that lack a write of rows since their last compaction, each with the
+            first such write.
     """
 
     commits_since_compaction: int = 0
     problem: str | None = None
+    behind: tuple[tuple[str, instants.InstantTime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,8 @@ def glance(
 ) -> Glance | None:
     """Return how a metadata table is by the names of its files; None if readers have none to use.
 
-    Two listings; a read for each pending compaction of it.
+    Two listings; a read for each pending compaction of it. Where other engines may write the table,
+    a listing of each partition of statistics, too.
 
     Args:
         storage: The data table's.
@@ -137,7 +142,24 @@ def glance(
         found.check_is_whole()
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         return Glance(problem=str(error))
-    return Glance(commits_since_compaction=metadata_timelines.waiting(found.timeline))
+    behind: tuple[tuple[str, instants.InstantTime], ...] = ()
+    if config.has_foreign_writers:
+        # What is archived meanwhile is not there any more when it is read.
+        with contextlib.suppress(errors.FormatError, errors.NotFoundError):
+            behind = tuple(_behind(found, config))
+    return Glance(
+        commits_since_compaction=metadata_timelines.waiting(found.timeline), behind=behind
+    )
+
+
+def _behind(
+    found: metadata_table.MetadataTable, config: table_config.TableConfig
+) -> Iterator[tuple[str, instants.InstantTime]]:
+    for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS):
+        if name in config.metadata_partitions:
+            lacking = found.lacking_rows(name)
+            if lacking is not None:
+                yield name, lacking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

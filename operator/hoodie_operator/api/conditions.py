@@ -28,6 +28,7 @@ class Type(enum.Enum):
     INSTANTS_STUCK = "InstantsStuck"
     METADATA_TABLE_UNUSABLE = "MetadataTableUnusable"
     EXTERNAL_WRITERS = "ExternalWriters"
+    INDEX_BEHIND = "IndexBehind"
     BATCH_SETTINGS_PENDING = "BatchSettingsPending"
 
 

@@ -126,6 +126,16 @@ class Reason(enum.Enum):
         ),
     )
 
+    # Of the condition IndexBehind.
+    WRITE_MISSING = (
+        "WriteMissing",
+        (
+            "An index lacks a write, whose writer, of another engine, did not keep it up. The "
+            "message names both. Readers skip less by the index; a TableAction of type "
+            "MetadataInit with rebuild makes it again."
+        ),
+    )
+
     # Of the condition BatchSettingsPending.
     NEXT_BATCH = (
         "NextBatch",

@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pydantic
@@ -293,7 +293,10 @@ def _metadata(told: facts.MetadataTable | None) -> facts.MetadataTable | None:
     if told is None:
         return None
     _check_number("delta_commits", told.delta_commits)
-    return facts.MetadataTable(delta_commits=told.delta_commits, problem=_line(told.problem))
+    _check_indexes([each.name for each in told.behind])
+    for each in told.behind:
+        _check_instant(instants.Action.COMMIT.value, each.instant)
+    return replace(told, problem=_line(told.problem))
 
 
 def _line(text: str) -> str:
@@ -314,15 +317,15 @@ def _check_instant(action: str, *times: str) -> None:
 
 
 def _check_indexes(names: Sequence[str]) -> None:
-    """Raise where one indexing action builds no such indexes.
+    """Raise where a table has no such indexes.
 
     Raises:
         FormatError: They are too many, or a name is too long.
     """
     if len(names) > _INDEXES_MAX or any(len(name) > _COLUMN_LENGTH_MAX for name in names):
         raise errors.FormatError(
-            f"{len(names)} indexes of an indexing action, expected at most {_INDEXES_MAX} with "
-            f"names of at most {_COLUMN_LENGTH_MAX} characters"
+            f"{len(names)} indexes, expected at most {_INDEXES_MAX} with names of at most "
+            f"{_COLUMN_LENGTH_MAX} characters"
         )
 
 

@@ -277,7 +277,11 @@ def _metadata(
     if found is None:
         return None
     return facts.MetadataTable(
-        delta_commits=found.commits_since_compaction, problem=found.problem or ""
+        delta_commits=found.commits_since_compaction,
+        problem=found.problem or "",
+        behind=tuple(
+            facts.IndexBehind(name=name, instant=instant) for name, instant in found.behind
+        ),
     )
 
 

@@ -138,16 +138,31 @@ class PassedConsumer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBehind:
+    """An index that lacks a write: its writer, of another engine, did not keep it up.
+
+    Attributes:
+        name: Of the index.
+        instant: Requested time of the first such write.
+    """
+
+    name: str
+    instant: instants.InstantTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataTable:
     """How a metadata table is that readers are to use.
 
     Attributes:
         delta_commits: Since its last compaction.
         problem: Why readers list the storage instead; empty if they use it.
+        behind: Indexes that lack a write.
     """
 
     delta_commits: int = 0
     problem: str = ""
+    behind: tuple[IndexBehind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

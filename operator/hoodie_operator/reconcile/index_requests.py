@@ -120,7 +120,8 @@ def _have(
         if seen.metadata is not None and seen.metadata.problem:
             message = f"readers cannot use the metadata table: {seen.metadata.problem}"
             return [_set(world, me, stalled(me, Reason.BEHIND_OR_DAMAGED, message))]
-        return [_set(world, _without_action(me), _ready(me), _external_writers(me, seen))]
+        statements = (*_external_writers(me, seen), *_behind(me, seen))
+        return [_set(world, _without_action(me), _ready(me), statements)]
     if not seen.config.metadata_partitions and table.spec.metadata.enabled:
         verdict = Verdict(
             state=State.PENDING,
@@ -387,6 +388,28 @@ def _external_writers(me: objects.IndexRequest, seen: facts.TableFacts) -> Seque
         reason=Reason.OPTIONS_NEEDED.value,
         message=f"other engines may write the table: each of their writers needs {told}; without "
         "them it drops an index or leaves it behind",
+    )
+    return (statement,)
+
+
+def _behind(me: objects.IndexRequest, seen: facts.TableFacts) -> Sequence[Statement]:
+    """Return which writes of whom the indexes lack."""
+    writers = {each.requested_time: each.writer_id for each in seen.commits}
+    told = [
+        f"{each.name} lacks {each.instant} of "
+        f"{f'writer {writer}' if (writer := writers.get(each.instant)) else 'another engine'}"
+        for each in (() if seen.metadata is None else seen.metadata.behind)
+        if each.name in me.spec.indexes
+    ]
+    if not told:
+        return ()
+    options = spark_options.options_of_indexes(me.spec.indexes)
+    statement = Statement(
+        type=Type.INDEX_BEHIND,
+        status=ConditionStatus.TRUE,
+        reason=Reason.WRITE_MISSING.value,
+        message=f"{'; '.join(told)}: give the writer the options {', '.join(options)}, and "
+        "declare a TableAction of type MetadataInit with metadataInit.rebuild",
     )
     return (statement,)
 

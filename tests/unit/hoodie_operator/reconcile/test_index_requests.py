@@ -432,6 +432,28 @@ def test_external_writers_are_asked_for_the_options_that_keep_an_index_up() -> N
     assert here.status(key).condition(Type.EXTERNAL_WRITERS) is None
 
 
+def test_write_that_an_index_lacks_is_named_with_its_writer() -> None:
+    here = Indexed()
+    here.see(*NAMES, has_foreign_writers=True)
+    key = here.ask(validation="None")
+    uid = here.uid(here.table_key)
+    commits = (ow.commit(1, writer_id="jvm"), ow.commit(2, writer_id=None))
+    behind = tuple(
+        facts.IndexBehind(name=name, instant=commit.requested_time)
+        for name, commit in zip(("column_stats", "partition_stats"), commits, strict=True)
+    )
+    here.tables[uid] = dataclasses.replace(
+        here.tables[uid], commits=commits, metadata=facts.MetadataTable(behind=behind)
+    )
+    here.settle()
+    assert here.condition(key)[0] == "Ready"
+    told = here.status(key).condition(Type.INDEX_BEHIND)
+    assert told.reason == "WriteMissing"
+    assert told.message.startswith(f"column_stats lacks {ow.time(1)} of writer jvm: give")
+    here.see(*NAMES, has_foreign_writers=True)
+    assert here.status(key).condition(Type.INDEX_BEHIND) is None
+
+
 def test_index_that_readers_cannot_use_is_not_ready() -> None:
     here = Indexed()
     here.see(*NAMES)
