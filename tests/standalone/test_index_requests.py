@@ -86,6 +86,7 @@ def _check(place: Place) -> None:
 
 
 def test_index_is_built_while_writers_go_on_and_dropped_again(place: Place) -> None:
+    """T-I19, T-I20."""
     _declare(place, "table.yaml", "writers.yaml")
     place.start_real()
     opened = place.data / "work" / "trips"
@@ -118,6 +119,7 @@ def test_index_is_built_while_writers_go_on_and_dropped_again(place: Place) -> N
 
 
 def test_build_whose_operator_and_run_were_killed_is_finished_by_the_next(place: Place) -> None:
+    """T-I04, T-P07."""
     _declare(place, "table.yaml", "writers.yaml")
     operator = place.start_real()
     place.wait_for(lambda: _is(place, "HudiTable", "trips", "Ready"), "the table is there")

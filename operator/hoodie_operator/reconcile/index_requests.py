@@ -116,12 +116,14 @@ def _have(
     assert seen.config is not None, "it was looked at before"
     me = _compared(world, me, table)
     is_complete = not _states_other_than(me, IndexState.READY)
-    if is_complete and _is_validated(me):
+    refused = indexes.build_refusal(me, table, seen.config, me.spec.indexes)
+    # What is there in a table in which nothing can be built is not compared.
+    if is_complete and (_is_validated(me) or refused is not None):
         if seen.metadata is not None and seen.metadata.problem:
             message = f"readers cannot use the metadata table: {seen.metadata.problem}"
             return [_set(world, me, stalled(me, Reason.BEHIND_OR_DAMAGED, message))]
         statements = (*_external_writers(me, seen), *_behind(me, seen))
-        return [_set(world, _without_action(me), _ready(me), statements)]
+        return [_set(world, _without_action(me), _ready(me, refused), statements)]
     if not seen.config.metadata_partitions and table.spec.metadata.enabled:
         verdict = Verdict(
             state=State.PENDING,
@@ -133,7 +135,6 @@ def _have(
         indexes=me.spec.indexes, validation=me.spec.validation
     )
     spec = _spec(me, _BUILD).model_copy(update={"index_build": parameters})
-    refused = indexes.build_refusal(me, table, seen.config, me.spec.indexes)
     return _act(world, me, table, spec, refused)
 
 
@@ -463,8 +464,10 @@ def _action_key(
     return objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=me.key.namespace, name=name)
 
 
-def _ready(me: objects.IndexRequest) -> Verdict:
+def _ready(me: objects.IndexRequest, refused: Verdict | None) -> Verdict:
     message = f"readers use {', '.join(me.spec.indexes)}"
+    if not _is_validated(me) and refused is not None:
+        message += f"; not compared with the table: {refused.message}"
     return Verdict(state=State.READY, reason=Reason.READY, message=message)
 
 

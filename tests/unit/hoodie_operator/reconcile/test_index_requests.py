@@ -122,6 +122,7 @@ def test_indexes_are_built_by_one_action_beside_writers_until_readers_use_them()
 
 
 def test_build_goes_on_from_the_timeline_when_another_process_leads() -> None:
+    """T-P07."""
     here = Indexed()
     key = here.ask()
     action = here.only("indexbuild")
@@ -230,6 +231,7 @@ def test_table_that_cannot_have_the_index_is_named_and_looked_at_again(
 
 
 def test_table_of_a_single_writer_is_refused() -> None:
+    """T-I01."""
     here = Indexed(table=ow.SINGLE)
     state, reason, message = here.condition(here.ask())
     assert (state, reason) == ("Stalled", "OperationNotAllowed")
@@ -423,12 +425,17 @@ def test_drop_that_is_refused_says_how_the_object_goes() -> None:
 def test_external_writers_are_asked_for_the_options_that_keep_an_index_up() -> None:
     here = Indexed()
     here.see(*NAMES, has_foreign_writers=True)
-    key = here.ask(validation="None")
-    assert here.condition(key)[0] == "Ready"
+    key = here.ask()
+    state, _, message = here.condition(key)
+    assert state == "Ready"
+    assert "; not compared with the table: other engines may write flights" in message
     told = here.status(key).condition(Type.EXTERNAL_WRITERS)
     assert "hoodie.metadata.index.column.stats.enable=true" in told.message
     assert "hoodie.metadata.index.bloom.filter.enable=true" in told.message
     here.see(*NAMES)
+    assert here.condition(key)[0] == "Building"
+    here.end_well(here.only("indexbuild"), *NAMES)
+    assert here.condition(key)[::2] == ("Ready", "readers use column_stats, bloom_filters")
     assert here.status(key).condition(Type.EXTERNAL_WRITERS) is None
 
 
