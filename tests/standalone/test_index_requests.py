@@ -110,10 +110,10 @@ def test_index_is_built_while_writers_go_on_and_dropped_again(place: Place) -> N
     shown = place.command("get", "indexes", "--state", str(place.state))
     assert "3/3" in shown.stdout
 
-    _want(place, "spec:", "spec:\n  ensure: Absent")
+    _want(place, "\nspec:", "\nspec:\n  ensure: Absent")
     _wait_for_request(place, "Absent")
     assert _opened(place).config.metadata_partitions == ("files",)
-    _want(place, "ensure: Absent", "ensure: Present\n  deletionPolicy: Drop")
+    _want(place, "\n  ensure: Absent", "\n  ensure: Present\n  deletionPolicy: Drop")
     _wait_for_request(place, "Ready")
     _check(place)
 
