@@ -7,7 +7,7 @@ import pytest
 
 from hoodie_operator.api import kinds, resources
 from support.kube import clusters, objects, programs
-from support.operators import cluster_helpers, cluster_operator, cluster_place
+from support.operators import cluster_helpers, cluster_operator, cluster_place, rule_examples
 from support.operators import operator_world as ow
 from support.operators.rule_examples import edited
 
@@ -101,6 +101,11 @@ def test_indexes_are_built_told_dropped_and_go_with_their_object(
         )
 
 
+def _builds(lake: cluster_helpers.Lake) -> int:
+    """Return how many runs of builds were started."""
+    return sum("indexbuild" in each for each in lake.started)
+
+
 def _told(place: cluster_place.Place) -> set[str]:
     """Return the reasons of the events about IndexRequests."""
     events = place.items(resources.EVENT.path(place.namespace))
@@ -111,14 +116,17 @@ def test_build_survives_its_leader_and_is_given_up_with_its_object(
     cluster: clusters.Cluster, place: cluster_place.Place, lake: cluster_helpers.Lake
 ) -> None:
     held = cluster_operator.Runs.HELD
-    jobs = len(place.jobs())
     place.create(kinds.INDEX_REQUEST, "wanted", REQUEST)
-    for _ in range(2):
+    for number in range(2):
         with cluster_operator.leading(cluster.kubeconfig, place.namespace, lake.folder, runs=held):
+            # What comes into being meanwhile shows that the operator is at work.
+            other = edited(rule_examples.TABLE, storage={"path": f"other{number}"})
+            place.create(kinds.HUDI_TABLE, f"other{number}", other)
+            place.await_state(kinds.HUDI_TABLE, f"other{number}", "Provisioning", "Creating")
             place.await_state(kinds.INDEX_REQUEST, "wanted", "Building", "ActionAtWork")
-            programs.wait_until(lambda: len(place.jobs()) == jobs + 1, "it is built", WAIT_S)
+            programs.wait_until(lambda: _builds(lake) == 1, "it is built", WAIT_S)
     # No second build was begun; and without an operator the object does not go.
-    assert sum("indexbuild" in each for each in lake.started) == 1
+    assert _builds(lake) == 1
     _delete(place)
     assert "deletionTimestamp" in _metadata(place)
     with cluster_operator.leading(cluster.kubeconfig, place.namespace, lake.folder, runs=held):

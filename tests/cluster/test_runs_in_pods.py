@@ -249,6 +249,8 @@ def test_index_is_built_by_a_pod(place: Place) -> None:
     place.create()
     work = batches_of(place.file("1", "a,eu,1,x\n"))
     assert follow(place, place.start(work), Watched.to_end).exit_code == 0
+    alone = job_specs.ConfigureTable(has_chain=True, has_foreign_writers=False)
+    place.workshop.run(place.workshop.spec(alone, attempt=100))
     options = opening.transaction_of(place.workshop.spec(job_specs.RollBack(), attempt=100))
     place.workshop.table().initialise_metadata(options, has_statistics=False)
     for path in [place.lake, *place.lake.rglob("*")]:
