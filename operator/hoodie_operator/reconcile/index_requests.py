@@ -135,7 +135,7 @@ def _have(
         indexes=me.spec.indexes, validation=me.spec.validation
     )
     spec = _spec(me, _BUILD).model_copy(update={"index_build": parameters})
-    return _act(world, me, table, spec, refused)
+    return _act(world, me, table, spec, refused, _external_writers(me, seen))
 
 
 def _have_none(
@@ -168,12 +168,22 @@ def _act(
     table: objects.Table,
     spec: table_action.TableActionSpec,
     refused: Verdict | None,
+    statements: Sequence[Statement] = (),
 ) -> Sequence[Effect]:
-    """Have a TableAction do what is missing, unless it is refused; say how far it is."""
+    """Have a TableAction do what is missing, unless it is refused; say how far it is.
+
+    Args:
+        world: Everything.
+        me: The object.
+        table: Its table.
+        spec: Of the action.
+        refused: Why none is made; None where one may be.
+        statements: Made beside that one is at work.
+    """
     key = _action_key(me, table, spec.type)
     action = world.action(key)
     if action is not None and not _has_ended(world, action):
-        return [_set(*_following(world, me, action))]
+        return [_set(*_following(world, me, action), statements)]
     me = _without_action(me)
     if action is not None and not _has_failed(action):
         # Something else has undone what it did, or it was withdrawn.
@@ -189,7 +199,7 @@ def _act(
     status = me.status.model_copy(update={"action": key.name})
     verdict = _at_work(me, spec.type, f"TableAction {key.name} is active")
     made = CreateObject(key=key, owner=names.owner(me), spec=spec)
-    return [_set(world, replace(me, status=status), verdict), made]
+    return [_set(world, replace(me, status=status), verdict, statements), made]
 
 
 def _following(

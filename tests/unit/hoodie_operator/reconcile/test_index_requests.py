@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.contract import job_specs
 from hoodie.metadata import index_decisions
-from hoodie.model import instants
+from hoodie.model import instants, settings
 from hoodie_operator.api import index_request, kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.cluster.control import statuses
@@ -211,7 +211,6 @@ def test_build_that_a_user_cancelled_is_not_made_again() -> None:
 @pytest.mark.parametrize(
     ("stored", "edits", "told"),
     [
-        ({"has_foreign_writers": True}, {}, "other engines may write flights"),
         ({"metadata_partitions": ()}, {}, "set its metadata.enabled to true"),
         ({}, {"indexes": ["partition_stats"]}, "has no partitions"),
     ],
@@ -228,6 +227,25 @@ def test_table_that_cannot_have_the_index_is_named_and_looked_at_again(
     assert not here.actions()
     here.see()
     assert here.condition(key)[0] == ("Stalled" if edits else "Building")
+
+
+def test_table_that_other_engines_may_write_is_refused_or_built_as_the_core_decides() -> None:
+    here = Indexed()
+    here.change_stored(has_foreign_writers=True)
+    config = here.tables[here.uid(here.table_key)].config
+    assert config is not None
+    mode = settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING)
+    refusal = index_decisions.request_refusal(NAMES, config, mode)
+    key = here.ask()
+    if refusal is not None:
+        assert here.condition(key) == ("Stalled", "IndexRefused", str(refusal))
+        assert not here.actions()
+    else:
+        assert here.condition(key)[0] == "Building"
+        assert here.status(key).condition(Type.EXTERNAL_WRITERS) is not None
+    here.see()
+    assert here.condition(key)[0] == "Building"
+    assert here.status(key).condition(Type.EXTERNAL_WRITERS) is None
 
 
 def test_table_of_a_single_writer_is_refused() -> None:
@@ -409,9 +427,8 @@ def test_index_that_another_object_wants_stays() -> None:
 
 def test_drop_that_is_refused_says_how_the_object_goes() -> None:
     here = Indexed()
-    here.see(*NAMES)
-    key = here.ask(deletionPolicy="Drop", validation="None")
-    here.change_stored(has_foreign_writers=True)
+    here.see("column_stats", "partition_stats")
+    key = here.ask(deletionPolicy="Drop", validation="None", indexes=["column_stats"])
     here.delete(key)
     here.settle()
     state, reason, message = here.condition(key)
@@ -425,18 +442,24 @@ def test_drop_that_is_refused_says_how_the_object_goes() -> None:
 def test_external_writers_are_asked_for_the_options_that_keep_an_index_up() -> None:
     here = Indexed()
     here.see(*NAMES, has_foreign_writers=True)
-    key = here.ask()
-    state, _, message = here.condition(key)
-    assert state == "Ready"
-    assert "; not compared with the table: other engines may write flights" in message
+    key = here.ask(validation="None")
+    assert here.condition(key)[0] == "Ready"
     told = here.status(key).condition(Type.EXTERNAL_WRITERS)
     assert "hoodie.metadata.index.column.stats.enable=true" in told.message
     assert "hoodie.metadata.index.bloom.filter.enable=true" in told.message
     here.see(*NAMES)
-    assert here.condition(key)[0] == "Building"
-    here.end_well(here.only("indexbuild"), *NAMES)
-    assert here.condition(key)[::2] == ("Ready", "readers use column_stats, bloom_filters")
     assert here.status(key).condition(Type.EXTERNAL_WRITERS) is None
+
+
+def test_index_that_is_there_is_not_compared_where_none_can_be_built() -> None:
+    here = Indexed(table=ow.SINGLE)
+    here.see(*NAMES)
+    key = here.ask()
+    state, _, message = here.condition(key)
+    assert state == "Ready"
+    assert "; not compared with the table: an index is built beside writers" in message
+    assert here.status(key).validated is None
+    assert not here.works
 
 
 def test_write_that_an_index_lacks_is_named_with_its_writer() -> None:
