@@ -29,6 +29,15 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 	@echo "==> Running the demo of examples/flights"
 	@$(BIN)/python examples/flights/demo.py
 
+.PHONY: demo-index
+demo-index: setup ## an index of a table is built while two Writers write it
+	@echo "==> Running examples/index"
+	@rm -rf examples/index/work build/demo-index
+	@$(BIN)/hudi-operator standalone -f examples/index --state build/demo-index --until-settled
+	@$(BIN)/hudi-operator get indexes -o wide --state build/demo-index
+	@$(BIN)/hoodie timeline examples/index/work/trips
+	@$(BIN)/hoodie metadata validate examples/index/work/trips
+
 .PHONY: test
 test: setup setup-peer ## run all tests, but a sample of those against Apache Hudi
 	@echo "==> Running all tests (some only: .venv/bin/pytest tests/unit)"

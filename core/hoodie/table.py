@@ -141,19 +141,22 @@ class Table:
         return metadata_tables.status(self._storage, self.config)
 
     def validate_metadata(
-        self, hear: Callable[[str], object] = lambda partition_path: None
+        self,
+        hear: Callable[[str], object] = lambda partition_path: None,
+        partitions_max: int | None = None,
     ) -> metadata_tables.Validation:
         """Compare the table's metadata table with its committed files.
 
         Args:
             hear: Hears of each partition before it is compared.
+            partitions_max: So many partitions are compared, spread over all; None for all.
 
         Raises:
             NotFoundError: The table has no metadata table.
             FormatError: It is behind, or damaged.
         """
         return metadata_tables.validate(
-            self._storage, self.config, self.schema.arrow, self._env.engine, hear
+            self._storage, self.config, self.schema.arrow, self._env.engine, hear, partitions_max
         )
 
     def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:

@@ -133,6 +133,7 @@ OPERATOR_RIGHTS = {
     "compactionpolicies.hudi.dev": LOOK,
     "retentionpolicies.hudi.dev": LOOK,
     "savepoints.hudi.dev": {*LOOK, "patch"},
+    "indexrequests.hudi.dev": {*LOOK, "patch"},
     "lockproviders.hudi.dev": LOOK,
     "tableactions.hudi.dev": {*LOOK, "create", "patch", "delete"},
     **{f"{kind.plural}/status.hudi.dev": {"get", "patch"} for kind in kinds.KINDS},

@@ -12,6 +12,7 @@ from hoodie import environment, errors, table
 from hoodie.clock import SystemClock
 from hoodie.contract import job_specs
 from hoodie.model import settings
+from hoodie_jobs import opening
 from hoodie_operator.api import configuration, execution, kinds, resources
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster.adapters.fences import Fences
@@ -242,6 +243,33 @@ def test_table_is_created_and_written_by_pods(place: Place) -> None:
     again = follow(place, place.start(work), Watched.to_end)
     assert again.result is not None
     assert (again.result.commit_count, again.result.skipped_count) == (0, 2)
+
+
+def test_index_is_built_by_a_pod(place: Place) -> None:
+    place.create()
+    work = batches_of(place.file("1", "a,eu,1,x\n"))
+    assert follow(place, place.start(work), Watched.to_end).exit_code == 0
+    alone = job_specs.ConfigureTable(has_chain=True, has_foreign_writers=False)
+    place.workshop.run(place.workshop.spec(alone, attempt=100))
+    options = opening.transaction_of(place.workshop.spec(job_specs.RollBack(), attempt=100))
+    place.workshop.table().initialise_metadata(options, has_statistics=False)
+    for path in [place.lake, *place.lake.rglob("*")]:
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    build = job_specs.BuildIndexes(
+        names=("column_stats",), validation=job_specs.IndexValidation.SAMPLE
+    )
+    start = place.start(build)
+    beside = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.NON_BLOCKING, clock_wait_ms=0
+    )
+    told = dataclasses.replace(start.table, settings=beside)
+    built = follow(place, dataclasses.replace(start, table=told), Watched.to_end)
+    assert built.result is not None
+    assert built.result.error is None
+    assert [each.action for each in built.result.instants] == ["indexing"]
+    opened = place.workshop.table()
+    assert "column_stats" in opened.config.metadata_partitions
+    assert opened.validate_metadata().is_right
 
 
 def test_run_out_of_memory_is_told_and_gets_more(place: Place) -> None:

@@ -13,7 +13,8 @@ from hoodie import environment, errors, table
 from hoodie.contract import batch_settings, engine_specs, input_sources, job_specs
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
-from hoodie.model import commits, schemas, settings, table_config
+from hoodie.format import metadata_avro
+from hoodie.model import commits, file_statistics, schemas, settings, table_config
 from hoodie.transaction import authors, writer_batches
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, drop, opening, write
@@ -457,6 +458,107 @@ def test_metadata_table_is_made_rebuilt_and_dropped(workshop: Workshop) -> None:
     assert not workshop.table().metadata_status().partitions
 
 
+INDEXES = ("column_stats", "bloom_filters")
+
+
+@pytest.fixture
+def indexed(workshop: Workshop) -> Workshop:
+    """Return a workshop whose table has rows, a metadata table of files, and no other engine."""
+    return _indexed(workshop)
+
+
+def _indexed(workshop: Workshop) -> Workshop:
+    alone = job_specs.ConfigureTable(has_chain=True, has_foreign_writers=False)
+    workshop.run(workshop.spec(alone))
+    for number in range(3):
+        file = workshop.file(f"{number}", f"{number},r{number},1,x\n")
+        workshop.write(file, attempt=number + 1)
+    workshop.table().initialise_metadata(
+        opening.transaction_of(workshop.spec(COMPACT, attempt=2)), has_statistics=False
+    )
+    return workshop
+
+
+def test_indexes_are_built_compared_and_dropped(
+    indexed: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phases: list[str] = []
+    tell = Run.tell
+
+    def heard(run: Run, phase: str, done: int = 0, total: int = 0) -> None:
+        tell(run, phase, done, total)
+        phases.append(phase)
+
+    monkeypatch.setattr(Run, "tell", heard)
+    build = job_specs.BuildIndexes(names=INDEXES, validation=job_specs.IndexValidation.SAMPLE)
+    built = indexed.run(indexed.spec(build, attempt=3))
+    (instant,) = built.instants
+    assert instant.action == "indexing"
+    assert instant.completion_time is not None
+    assert built.lock_hold_ms > 0
+    assert not built.reason
+    assert "publishing" in phases
+    assert "comparing r1" in phases
+    assert set(INDEXES) < set(indexed.table().config.metadata_partitions)
+    assert indexed.table().validate_metadata().is_right
+    again = indexed.run(indexed.spec(build, attempt=4))
+    assert (again.instants, again.reason) == ((), "column_stats, bloom_filters were ready")
+    drop = job_specs.DropIndexes(names=("bloom_filters",))
+    assert not indexed.run(indexed.spec(drop, attempt=5)).reason
+    assert "bloom_filters" not in indexed.table().config.metadata_partitions
+    told = indexed.run(indexed.spec(drop, attempt=6)).reason
+    assert told == "the table does not have bloom_filters"
+
+
+def test_build_that_was_stopped_is_finished_by_the_next_attempt(
+    indexed: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = job_specs.BuildIndexes(names=INDEXES)
+    tell = Run.tell
+
+    def stop(run: Run, phase: str, done: int = 0, total: int = 0) -> None:
+        tell(run, phase, done, total)
+        if phase == "publishing":
+            indexed.stop.request()
+
+    monkeypatch.setattr(Run, "tell", stop)
+    with pytest.raises(errors.CancelledError):
+        indexed.run(indexed.spec(build, attempt=3))
+    monkeypatch.setattr(Run, "tell", tell)
+    (left,) = indexed.table().pending_indexes()
+    assert left.plan.names == INDEXES
+    indexed.stop = cancellation.Cancellation()
+    indexed.write(indexed.file("9", "9,r9,1,x\n"), attempt=9)
+    built = indexed.run(indexed.spec(build, attempt=4))
+    assert [each.requested_time for each in built.instants] == [left.instant.requested_time]
+    assert not indexed.table().pending_indexes()
+    assert indexed.table().validate_metadata().is_right
+
+
+def test_index_that_differs_from_the_table_fails_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole_rows = Workshop(tmp_path)
+    whole_rows.config = replace(config(), has_partial_updates=False)
+    whole_rows.create()
+    indexed = _indexed(whole_rows)
+    encode = metadata_avro.encode_statistics
+
+    def lie(
+        statistics: file_statistics.ColumnStatistics, written: metadata_avro.RecordType
+    ) -> bytes:
+        is_amount = statistics.column == "amount"
+        return encode(replace(statistics, low=2, high=3) if is_amount else statistics, written)
+
+    monkeypatch.setattr(metadata_avro, "encode_statistics", lie)
+    build = job_specs.BuildIndexes(names=("column_stats",))
+    indexed.run(indexed.spec(build, attempt=3))
+    monkeypatch.undo()
+    whole = replace(build, validation=job_specs.IndexValidation.WHOLE)
+    with pytest.raises(errors.FormatError, match=r"differs .* in 3 places, .*column amount"):
+        indexed.run(indexed.spec(whole, attempt=4))
+
+
 def test_table_is_kept_small_and_keeps_what_a_savepoint_names(workshop: Workshop) -> None:
     for number in range(6):
         workshop.write(workshop.file(f"{number}", f"a,eu,{number},x\n"), attempt=number + 1)
@@ -564,6 +666,8 @@ def test_plan_of_one_attempt_is_executed_by_the_next(
         job_specs.Archive(commits_min=20, commits_max=30),
         job_specs.CreateSavepoint(),
         job_specs.DeleteSavepoints(older_than_ms=1),
+        job_specs.BuildIndexes(names=("column_stats",)),
+        job_specs.DropIndexes(names=("column_stats",)),
         DROP,
     ],
     ids=lambda work: type(work).__name__,
@@ -579,7 +683,7 @@ def test_every_job_claims_its_attempt_record_first(
     run(job_specs.RollBack(), 2)
     with pytest.raises(errors.FencedError, match="was replaced by attempt 2"):
         run(work, 1)
-    with contextlib.suppress(errors.NotFoundError):
+    with contextlib.suppress(errors.NotFoundError, errors.UnsupportedError):
         run(work, 3)
     if work is not DROP:
         with pytest.raises(errors.FencedError, match="was replaced by attempt 3"):

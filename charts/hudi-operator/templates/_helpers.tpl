@@ -60,18 +60,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* What the operator may do where tables are. It reads no Secret and no data of a table. */}}
 {{- define "hudi-operator.rules" -}}
 - apiGroups: [hudi.dev]
-  resources: [huditables, writers, compactionpolicies, retentionpolicies, savepoints, lockproviders, tableactions]
+  resources: [huditables, writers, compactionpolicies, retentionpolicies, savepoints, indexrequests, lockproviders, tableactions]
   verbs: [get, list, watch]
 - apiGroups: [hudi.dev]
-  resources: [huditables/status, writers/status, compactionpolicies/status, retentionpolicies/status, savepoints/status, lockproviders/status, tableactions/status]
+  resources: [huditables/status, writers/status, compactionpolicies/status, retentionpolicies/status, savepoints/status, indexrequests/status, lockproviders/status, tableactions/status]
   verbs: [get, patch]
 {{- /* An owner whose deletion waits for what it owns: asked for by OwnerReferencesPermissionEnforcement. */}}
 - apiGroups: [hudi.dev]
-  resources: [huditables/finalizers, writers/finalizers, compactionpolicies/finalizers, retentionpolicies/finalizers, savepoints/finalizers, lockproviders/finalizers, tableactions/finalizers]
+  resources: [huditables/finalizers, writers/finalizers, compactionpolicies/finalizers, retentionpolicies/finalizers, savepoints/finalizers, indexrequests/finalizers, lockproviders/finalizers, tableactions/finalizers]
   verbs: [update]
-{{- /* The finalizer of tables whose data goes with them, and of savepoints likewise. */}}
+{{- /* The finalizer of tables whose data goes with them, and of savepoints and indexes likewise. */}}
 - apiGroups: [hudi.dev]
-  resources: [huditables, savepoints]
+  resources: [huditables, savepoints, indexrequests]
   verbs: [patch]
 {{- /* Policies make actions, and forget old ones. */}}
 - apiGroups: [hudi.dev]

@@ -217,6 +217,38 @@ class DropMetadata:
     """Drop the metadata table of the table, if it has one."""
 
 
+class IndexValidation(enum.Enum):
+    """How much of a metadata table is compared with the table after its indexes are built."""
+
+    NONE = "none"
+    SAMPLE = "sample"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildIndexes:
+    """Build the indexes of the table that are missing, and finish a build that broke off.
+
+    Attributes:
+        names: Partitions of the metadata table.
+        validation: What is compared once they are ready, also if they were before.
+    """
+
+    names: tuple[str, ...]
+    validation: IndexValidation = IndexValidation.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropIndexes:
+    """Drop the indexes of the table that are there, and give up what is being built of them.
+
+    Attributes:
+        names: Partitions of the metadata table.
+    """
+
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
     """Delete the table's data and everything else below its root; done when nothing is there.
@@ -249,6 +281,8 @@ Work: TypeAlias = (
     | ConfigureTable
     | InitialiseMetadata
     | DropMetadata
+    | BuildIndexes
+    | DropIndexes
     | DropTable
 )
 """What a job can be asked to do."""
@@ -349,6 +383,8 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
             | DeleteRows()
             | InitialiseMetadata()
             | DropMetadata()
+            | BuildIndexes()
+            | DropIndexes()
             | DropTable()
         ):
             pass

@@ -197,15 +197,25 @@ class MetadataTable:
         Raises:
             FormatError: One is not: its writer did not keep the partition up.
         """
+        lacking = self.lacking_rows(partition)
+        if lacking is not None:
+            raise errors.FormatError(
+                f"{self._storage.uri}/{partition} has no log file of {lacking}, which wrote rows: "
+                "its writer did not keep the partition up. `hoodie metadata init --rebuild` makes "
+                "the metadata table again"
+            )
+
+    def lacking_rows(self, partition: str) -> instants.InstantTime | None:
+        """Return the first write of rows since the last compaction that is not in a partition.
+
+        Requests as of `check_is_kept_up`.
+        """
         for lacking in self._lacking(partition):
             instant = self._of_data.find(lacking)
             assert instant is not None, lacking
             if any(stat.records for stat in contents.read_commit(self._data, instant).stats):
-                raise errors.FormatError(
-                    f"{self._storage.uri}/{partition} has no log file of {lacking}, which wrote "
-                    "rows: its writer did not keep the partition up. `hoodie metadata init "
-                    "--rebuild` makes the metadata table again"
-                )
+                return lacking
+        return None
 
     def _lacking(self, partition: str) -> Iterator[instants.InstantTime]:
         """Yield the writes since the last compaction that have no log file in a partition."""

@@ -1,6 +1,7 @@
 """`hoodie metadata`: what the metadata table of a table has, and whether it is right."""
 
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -69,10 +70,13 @@ class Glance:
     Attributes:
         commits_since_compaction: As of `Status`.
         problem: As of `Status`; what is wrong inside of files is not seen.
+        behind: Statistics that lack a write of rows since their last compaction, each with the
+            first such write.
     """
 
     commits_since_compaction: int = 0
     problem: str | None = None
+    behind: tuple[tuple[str, instants.InstantTime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +127,8 @@ def glance(
 ) -> Glance | None:
     """Return how a metadata table is by the names of its files; None if readers have none to use.
 
-    Two listings; a read for each pending compaction of it.
+    Two listings; a read for each pending compaction of it. Where other engines may write the table,
+    a listing of each partition of statistics, too.
 
     Args:
         storage: The data table's.
@@ -137,7 +142,24 @@ def glance(
         found.check_is_whole()
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         return Glance(problem=str(error))
-    return Glance(commits_since_compaction=metadata_timelines.waiting(found.timeline))
+    behind: tuple[tuple[str, instants.InstantTime], ...] = ()
+    if config.has_foreign_writers:
+        # What is archived meanwhile is not there any more when it is read.
+        with contextlib.suppress(errors.FormatError, errors.NotFoundError):
+            behind = tuple(_behind(found, config))
+    return Glance(
+        commits_since_compaction=metadata_timelines.waiting(found.timeline), behind=behind
+    )
+
+
+def _behind(
+    found: metadata_table.MetadataTable, config: table_config.TableConfig
+) -> Iterator[tuple[str, instants.InstantTime]]:
+    for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS):
+        if name in config.metadata_partitions:
+            lacking = found.lacking_rows(name)
+            if lacking is not None:
+                yield name, lacking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +199,7 @@ def validate(
     schema: pa.Schema,
     engine: Engine,
     hear: Hear = lambda partition_path: None,
+    partitions_max: int | None = None,
 ) -> Validation:
     """Compare a metadata table with the committed files on storage.
 
@@ -191,6 +214,8 @@ def validate(
         schema: Its columns.
         engine: Looks into data files.
         hear: Hears of each partition.
+        partitions_max: So many partitions of the table are compared, in even distances of their
+            order; None for all.
 
     Raises:
         NotFoundError: The table has no metadata table.
@@ -231,7 +256,8 @@ def validate(
         whole_schema = schemas.from_arrow(schema, config.name)
         reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
         files_seen = filters_compared = groups_compared = 0
-        for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
+        paths = sorted({*by_metadata.partitions(), *on_storage.partitions()})
+        for path in _sampled(paths, partitions_max):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
             theirs = _committed(snapshot, on_storage, path)
@@ -259,6 +285,15 @@ def validate(
         )
 
     return snapshots.consistent(storage, config, compare)
+
+
+def _sampled(paths: Sequence[str], count_max: int | None) -> Sequence[str]:
+    """Return so many paths at most, the first and the last among them."""
+    if count_max is None or len(paths) <= count_max:
+        return paths
+    last = len(paths) - 1
+    places = {round(number * last / max(1, count_max - 1)) for number in range(count_max)}
+    return [paths[place] for place in sorted(places)]
 
 
 def _differences(

@@ -5,6 +5,8 @@ indexes that the table does not have, and commits without the record of our writ
 each option is for is told in docs/spark-writers.md.
 """
 
+from collections.abc import Iterable
+
 from hoodie import errors
 from hoodie.filegroup import metadata_records
 from hoodie.model import file_statistics, key_changes, key_generators, settings, table_config
@@ -176,6 +178,16 @@ _RECORD_INDEX = (
     "hoodie.metadata.record.index.enable",
 )
 _PARTITIONED_RECORD_INDEX = ("hoodie.metadata.record.level.index.enable",)
+
+
+def options_of_indexes(names: Iterable[str]) -> dict[str, str]:
+    """Return the options by which writers of other engines keep indexes up.
+
+    Args:
+        names: Partitions of a metadata table; a record index is one of the whole table.
+    """
+    known = {**_INDEXES, key_changes.RECORD_INDEX: _RECORD_INDEX}
+    return {key: _flag(True) for name in names for key in known.get(name, ())}
 
 
 def _metadata(

@@ -27,6 +27,8 @@ class Type(enum.Enum):
     CONSUMER_PASSED = "ConsumerPassed"
     INSTANTS_STUCK = "InstantsStuck"
     METADATA_TABLE_UNUSABLE = "MetadataTableUnusable"
+    EXTERNAL_WRITERS = "ExternalWriters"
+    INDEX_BEHIND = "IndexBehind"
     BATCH_SETTINGS_PENDING = "BatchSettingsPending"
 
 

@@ -9,6 +9,7 @@ from hoodie_operator.api import (
     conditions,
     fields,
     hudi_table,
+    index_request,
     lock_provider,
     retention_policy,
     rules,
@@ -162,6 +163,28 @@ SAVEPOINT: Final = Kind(
     ),
     selectable_fields=(".spec.tableRef.name",),
 )
+INDEX_REQUEST: Final = Kind(
+    name="IndexRequest",
+    plural="indexrequests",
+    short_names=("hix",),
+    short_word="index",
+    spec=index_request.IndexRequestSpec,
+    status=index_request.IndexRequestStatus,
+    rules=index_request.RULES,
+    states=states.INDEX_REQUEST,
+    columns=(
+        PrinterColumn(name="Table", type="string", path=".spec.tableRef.name"),
+        PrinterColumn(name="Indexes", type="string", path=".spec.indexes"),
+        PrinterColumn(name="Ensure", type="string", path=".spec.ensure"),
+        PrinterColumn(name="Built", type="string", path=".status.built"),
+        _STATE,
+        *_LAST,
+        PrinterColumn(name="Progress", type="string", path=".status.progress", is_wide=True),
+        PrinterColumn(name="Instant", type="string", path=".status.instant", is_wide=True),
+        PrinterColumn(name="Validated", type="string", path=".status.validated", is_wide=True),
+    ),
+    selectable_fields=(".spec.tableRef.name",),
+)
 LOCK_PROVIDER: Final = Kind(
     name="LockProvider",
     plural="lockproviders",
@@ -204,6 +227,7 @@ KINDS: Final = (
     COMPACTION_POLICY,
     RETENTION_POLICY,
     SAVEPOINT,
+    INDEX_REQUEST,
     LOCK_PROVIDER,
     TABLE_ACTION,
 )

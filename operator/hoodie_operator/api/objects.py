@@ -8,6 +8,7 @@ from hoodie_operator.api import (
     conditions,
     fields,
     hudi_table,
+    index_request,
     lock_provider,
     savepoint,
     service_policy,
@@ -93,6 +94,7 @@ Table: TypeAlias = Object[hudi_table.HudiTableSpec, hudi_table.HudiTableStatus]
 Writer: TypeAlias = Object[writer.WriterSpec, writer.WriterStatus]
 Policy: TypeAlias = Object[service_policy.Policy, service_policy.PolicyStatus]
 Savepoint: TypeAlias = Object[savepoint.SavepointSpec, savepoint.SavepointStatus]
+IndexRequest: TypeAlias = Object[index_request.IndexRequestSpec, index_request.IndexRequestStatus]
 Lock: TypeAlias = Object[lock_provider.LockProviderSpec, lock_provider.LockProviderStatus]
 Action: TypeAlias = Object[table_action.TableActionSpec, table_action.TableActionStatus]
 AnyObject: TypeAlias = Object[fields.Block, conditions.Status]

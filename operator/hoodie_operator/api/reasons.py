@@ -117,6 +117,25 @@ class Reason(enum.Enum):
         ),
     )
 
+    # Of the condition ExternalWriters.
+    OPTIONS_NEEDED = (
+        "OptionsNeeded",
+        (
+            "Other engines may write the table. The message names the options by which their "
+            "writers keep the indexes up."
+        ),
+    )
+
+    # Of the condition IndexBehind.
+    WRITE_MISSING = (
+        "WriteMissing",
+        (
+            "An index lacks a write, whose writer, of another engine, did not keep it up. The "
+            "message names both. Readers skip less by the index; a TableAction of type "
+            "MetadataInit with rebuild makes it again."
+        ),
+    )
+
     # Of the condition BatchSettingsPending.
     NEXT_BATCH = (
         "NextBatch",
@@ -240,7 +259,18 @@ class Reason(enum.Enum):
         "The node of the run's pod does not answer. No attempt starts until the pod is deleted.",
     )
     RETRIES_EXHAUSTED = "RetriesExhausted", "All attempts that retry.limit allows have failed."
-    ACTION_FAILED = "ActionFailed", "A TableAction of the policy failed."
+    INDEX_REFUSED = (
+        "IndexRefused",
+        (
+            "The table, as it is, cannot have the index, or cannot lose it. The message names what "
+            "is in the way."
+        ),
+    )
+    REQUEST_CONFLICT = (
+        "RequestConflict",
+        "An older IndexRequest of the table wants the opposite of the same index.",
+    )
+    ACTION_FAILED = "ActionFailed", "A TableAction that the object made failed."
     INSTANT_NOT_FOUND = "InstantNotFound", "The instant is not on the timeline."
     POLICY_CONFLICT = (
         "PolicyConflict",
@@ -264,7 +294,7 @@ class Reason(enum.Enum):
     NOTHING_TO_CLEAN = "NothingToClean", "The table has no commits since the last clean."
     NOTHING_TO_ARCHIVE = "NothingToArchive", "The table has no more commits than maxCommits."
     NOTHING_EXPIRED = "NothingExpired", "No savepoint of the table has expired."
-    ACTION_AT_WORK = "ActionAtWork", "A TableAction of the policy is active on the table."
+    ACTION_AT_WORK = "ActionAtWork", "A TableAction that the object made is active."
 
 
 BY_WORD: Final = {each.value: each for each in Reason}

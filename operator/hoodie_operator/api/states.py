@@ -30,6 +30,9 @@ class State(enum.Enum):
     COMPLETED = "Completed"
     SUCCEEDED = "Succeeded"
     CANCELLED = "Cancelled"
+    BUILDING = "Building"
+    DROPPING = "Dropping"
+    ABSENT = "Absent"
     SAVED = "Saved"
     EXPIRED = "Expired"
     SUSPENDED = "Suspended"
@@ -271,6 +274,7 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
         Reason.REFERENCE_NOT_FOUND,
         Reason.TABLE_NOT_READY,
         Reason.OPERATION_NOT_ALLOWED,
+        Reason.INDEX_REFUSED,
         Reason.DISABLED,
         Reason.INSTANT_NOT_FOUND,
         Reason.RUN_FAILED,
@@ -324,6 +328,35 @@ SAVEPOINT: Final[Mapping[State, Row]] = {
     ),
 }
 
+INDEX_REQUEST: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(
+        Reason.NOT_OBSERVED,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.STORAGE_UNREACHABLE,
+        Reason.API_REFUSED,
+        limit_ms=10 * _MINUTE_MS,
+    ),
+    # Each of these has a TableAction, whose states have limits of their own.
+    State.BUILDING: _waiting(Reason.ACTION_AT_WORK),
+    State.DROPPING: _waiting(Reason.ACTION_AT_WORK),
+    State.READY: _good(Reason.READY),
+    State.ABSENT: _good(Reason.READY),
+    State.SUSPENDED: _SUSPENDED,
+    State.DELETING: _DELETING,
+    State.STALLED: _stalled(
+        Reason.INVALID_SPEC,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.OPERATION_NOT_ALLOWED,
+        Reason.INDEX_REFUSED,
+        Reason.REQUEST_CONFLICT,
+        Reason.BEHIND_OR_DAMAGED,
+        Reason.ACTION_FAILED,
+        Reason.TIMED_OUT,
+    ),
+}
+
 LOCK_PROVIDER: Final[Mapping[State, Row]] = {
     State.PENDING: _waiting(
         Reason.NOT_OBSERVED,
@@ -345,6 +378,7 @@ TABLE: Final[Mapping[str, Mapping[State, Row]]] = {
     "CompactionPolicy": POLICY,
     "RetentionPolicy": POLICY,
     "Savepoint": SAVEPOINT,
+    "IndexRequest": INDEX_REQUEST,
     "LockProvider": LOCK_PROVIDER,
     "TableAction": TABLE_ACTION,
 }

@@ -20,6 +20,7 @@ from hoodie_operator.api import (
     fields,
     retention_policy,
     rules,
+    table_indexes,
 )
 
 
@@ -37,6 +38,8 @@ class ActionType(enum.Enum):
     CONFIGURE = "Configure"
     METADATA_INIT = "MetadataInit"
     METADATA_DROP = "MetadataDrop"
+    INDEX_BUILD = "IndexBuild"
+    INDEX_DROP = "IndexDrop"
     CREATE = "Create"
     DELETE = "Delete"
 
@@ -170,6 +173,26 @@ class MetadataInitParameters(fields.Block):
     )
 
 
+class IndexBuildParameters(fields.Block):
+    """Parameters of a build of indexes."""
+
+    indexes: table_indexes.IndexNames = Field(
+        description="Partitions of the table's metadata table."
+    )
+    validation: table_indexes.Validation = Field(
+        default=table_indexes.Validation.NONE,
+        description="How much of the table is compared with its metadata table afterwards.",
+    )
+
+
+class IndexDropParameters(fields.Block):
+    """Parameters of a drop of indexes."""
+
+    indexes: table_indexes.IndexNames = Field(
+        description="Partitions of the table's metadata table."
+    )
+
+
 class TableActionSpec(fields.Block):
     """What is done to which table. Most fields cannot be changed."""
 
@@ -190,6 +213,8 @@ class TableActionSpec(fields.Block):
     delete_rows: DeleteRowsParameters | None = None
     configure: ConfigureParameters | None = None
     metadata_init: MetadataInitParameters | None = None
+    index_build: IndexBuildParameters | None = None
+    index_drop: IndexDropParameters | None = None
     dry_run: bool = Field(
         default=False,
         description="With type Clean or Archive: only report what would be deleted or archived.",
@@ -277,6 +302,8 @@ _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block 
     ActionType.DELETE_ROWS: lambda spec: spec.delete_rows,
     ActionType.CONFIGURE: lambda spec: spec.configure,
     ActionType.METADATA_INIT: lambda spec: spec.metadata_init,
+    ActionType.INDEX_BUILD: lambda spec: spec.index_build,
+    ActionType.INDEX_DROP: lambda spec: spec.index_drop,
 }
 """The parameters of each type, in the field of its name, which goes with that type only."""
 
@@ -349,6 +376,24 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             cel="self.type != 'DeleteRows' || has(self.deleteRows)",
             holds=lambda spec: (
                 spec.type is not ActionType.DELETE_ROWS or spec.delete_rows is not None
+            ),
+        ),
+        rules.Rule(
+            name="indexes-to-build",
+            field="indexBuild",
+            message="is required with type IndexBuild",
+            cel="self.type != 'IndexBuild' || has(self.indexBuild)",
+            holds=lambda spec: (
+                spec.type is not ActionType.INDEX_BUILD or spec.index_build is not None
+            ),
+        ),
+        rules.Rule(
+            name="indexes-to-drop",
+            field="indexDrop",
+            message="is required with type IndexDrop",
+            cel="self.type != 'IndexDrop' || has(self.indexDrop)",
+            holds=lambda spec: (
+                spec.type is not ActionType.INDEX_DROP or spec.index_drop is not None
             ),
         ),
         rules.Rule(

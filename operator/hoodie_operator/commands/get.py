@@ -20,7 +20,9 @@ class Output(Enum):
 
 
 def get(
-    kind: Annotated[str, typer.Argument(help="Kind: tables, writers, actions, policies or locks.")],
+    kind: Annotated[
+        str, typer.Argument(help="Kind: tables, writers, actions, policies, indexes or locks.")
+    ],
     name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     state: options.State = options.STATE_DEFAULT,

@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pydantic
@@ -46,6 +46,7 @@ _TIME: Final = re.compile(r"[0-9]{1,32}", re.ASCII)
 _NUMBER_MAX: Final = (1 << 63) - 1
 _MESSAGE_LENGTH_MAX: Final = 1024
 _COLUMN_LENGTH_MAX: Final = 256
+_INDEXES_MAX: Final = 100
 _SHOWN_MAX: Final = 40
 
 
@@ -193,6 +194,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         if pending.plan_size is not None:
             _check_number("file_groups", pending.plan_size.file_groups)
             _check_number("log_bytes_max", pending.plan_size.log_bytes_max or 0)
+        _check_indexes(pending.indexes)
     if told.last_clean is not None:
         _check_instant(instants.Action.CLEAN.value, told.last_clean)
     for saved in told.savepoints:
@@ -291,7 +293,10 @@ def _metadata(told: facts.MetadataTable | None) -> facts.MetadataTable | None:
     if told is None:
         return None
     _check_number("delta_commits", told.delta_commits)
-    return facts.MetadataTable(delta_commits=told.delta_commits, problem=_line(told.problem))
+    _check_indexes([each.name for each in told.behind])
+    for each in told.behind:
+        _check_instant(instants.Action.COMMIT.value, each.instant)
+    return replace(told, problem=_line(told.problem))
 
 
 def _line(text: str) -> str:
@@ -309,6 +314,19 @@ def _check_instant(action: str, *times: str) -> None:
     for time in times:
         if _TIME.fullmatch(time) is None:
             raise errors.FormatError(f"an instant {time[:_SHOWN_MAX]!r}, expected its digits")
+
+
+def _check_indexes(names: Sequence[str]) -> None:
+    """Raise where a table has no such indexes.
+
+    Raises:
+        FormatError: They are too many, or a name is too long.
+    """
+    if len(names) > _INDEXES_MAX or any(len(name) > _COLUMN_LENGTH_MAX for name in names):
+        raise errors.FormatError(
+            f"{len(names)} indexes, expected at most {_INDEXES_MAX} with names of at most "
+            f"{_COLUMN_LENGTH_MAX} characters"
+        )
 
 
 def _check_number(name: str, number: int) -> None:

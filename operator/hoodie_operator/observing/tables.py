@@ -8,7 +8,7 @@ import logging
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hoodie import clock, environment, errors
 from hoodie.format import timeline_avro
@@ -35,7 +35,12 @@ logger = logging.getLogger(__name__)
 _CACHED_MAX = 100_000
 _FINDING_LENGTH_MAX = 1_000
 _WRONG_TIMES_MAX = 3
-_WATCHED = (*instants.WRITES, instants.Action.COMPACTION, instants.Action.ROLLBACK)
+_WATCHED = (
+    *instants.WRITES,
+    instants.Action.COMPACTION,
+    instants.Action.ROLLBACK,
+    instants.Action.INDEXING,
+)
 """Actions of which it matters who works on them."""
 
 
@@ -200,7 +205,8 @@ class TableObserver:
         found = []
         for each in timeline.pending:
             owner = seen[each].owner if each in seen else None
-            ids, size = _told(storage, each) if each in seen else ({}, None)
+            told = _told(storage, each) if each in seen else _Told()
+            ids = told.extra
             pending = facts.Pending(
                 requested_time=each.requested_time,
                 action=each.action.value,
@@ -210,7 +216,8 @@ class TableObserver:
                 target=rollbacks.get(each.requested_time),
                 is_alive=each in seen and seen[each].liveness.is_alive,
                 process="" if owner is None else str(owner.process),
-                plan_size=size,
+                plan_size=told.size,
+                indexes=told.indexes,
             )
             found.append(pending)
         return tuple(found)
@@ -270,7 +277,11 @@ def _metadata(
     if found is None:
         return None
     return facts.MetadataTable(
-        delta_commits=found.commits_since_compaction, problem=found.problem or ""
+        delta_commits=found.commits_since_compaction,
+        problem=found.problem or "",
+        behind=tuple(
+            facts.IndexBehind(name=name, instant=instant) for name, instant in found.behind
+        ),
     )
 
 
@@ -290,21 +301,37 @@ class _Impatient:
         del seconds
 
 
-def _told(
-    storage: Storage, instant: instants.Instant
-) -> tuple[Mapping[str, str], memory.PlanSize | None]:
-    """Return what a plan or an inflight write says of its author, and a compaction of its size."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What a pending instant says.
+
+    Attributes:
+        extra: Of its author.
+        size: Of a planned compaction.
+        indexes: Of an indexing action.
+    """
+
+    extra: Mapping[str, str] = field(default_factory=dict)
+    size: memory.PlanSize | None = None
+    indexes: tuple[str, ...] = ()
+
+
+def _told(storage: Storage, instant: instants.Instant) -> _Told:
+    """Return what a plan or an inflight write says of its author, and a plan of its work."""
     try:
         if instant.action is instants.Action.COMPACTION:
             plan = contents.read_compaction_plan(storage, instant)
-            return plan.extra, memory.size_of(plan.operations)
+            return _Told(extra=plan.extra, size=memory.size_of(plan.operations))
+        if instant.action is instants.Action.INDEXING:
+            indexing = contents.read_indexing_plan(storage, instant)
+            return _Told(extra=indexing.extra, indexes=indexing.names)
         if instant.action in instants.WRITES and instant.state is instants.State.INFLIGHT:
             path = transitions.path(instant)
-            return timeline_avro.decode_commit(storage.read(path), path).extra, None
+            return _Told(extra=timeline_avro.decode_commit(storage.read(path), path).extra)
     except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError) as error:
         # It has moved on, or another engine's is beyond us: its execution will tell.
         logger.debug("%s: %s", storage.uri, error)
-    return {}, None
+    return _Told()
 
 
 def _number(text: str | None) -> int | None:

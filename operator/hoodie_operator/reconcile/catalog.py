@@ -9,6 +9,7 @@ from typing import Final
 
 from hoodie_operator.api import (
     hudi_table,
+    index_request,
     kinds,
     objects,
     savepoint,
@@ -179,7 +180,12 @@ class Catalog(CatalogView):
 
 def _table_of(found: objects.AnyObject) -> str | None:
     match found.spec:
-        case writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec():
+        case (
+            writer.WriterSpec()
+            | table_action.TableActionSpec()
+            | savepoint.SavepointSpec()
+            | index_request.IndexRequestSpec()
+        ):
             return found.spec.table_ref.name
         case service_policy.Policy():
             reference = found.spec.target.table_ref

@@ -12,6 +12,7 @@ from typing import Any, Final
 from hoodie_operator.api import kinds, objects
 from hoodie_operator.reconcile import (
     hudi_tables,
+    index_requests,
     lock_providers,
     policies,
     refusals,
@@ -36,6 +37,7 @@ _DECISIONS: Final[Mapping[str, _Decide]] = {
     kinds.COMPACTION_POLICY.name: policies.decide,
     kinds.RETENTION_POLICY.name: policies.decide,
     kinds.SAVEPOINT.name: savepoints.decide,
+    kinds.INDEX_REQUEST.name: index_requests.decide,
     kinds.WRITER.name: writers.decide,
     kinds.TABLE_ACTION.name: table_actions.decide,
 }

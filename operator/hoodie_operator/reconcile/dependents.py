@@ -5,6 +5,7 @@ from typing import cast
 
 from hoodie_operator.api import (
     hudi_table,
+    index_request,
     kinds,
     lock_provider,
     objects,
@@ -35,7 +36,12 @@ def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objec
             yield from _users(found, key)
         case hudi_table.HudiTableSpec():
             yield from of_table(found, cast("objects.Table", changed))
-        case writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec():
+        case (
+            writer.WriterSpec()
+            | table_action.TableActionSpec()
+            | savepoint.SavepointSpec()
+            | index_request.IndexRequestSpec()
+        ):
             yield from _beside(found, key.namespace, changed.spec.table_ref.name)
         case service_policy.Policy() if _has_new_rules(found, cast("objects.Policy", changed)):
             # It may have targeted others before.
@@ -54,7 +60,12 @@ def lock_of(found: catalog.CatalogView, asking: objects.AnyObject) -> objects.Ob
     """
     namespace = asking.key.namespace
     table: objects.AnyObject | None = asking
-    of_tables = writer.WriterSpec | table_action.TableActionSpec | savepoint.SavepointSpec
+    of_tables = (
+        writer.WriterSpec
+        | table_action.TableActionSpec
+        | savepoint.SavepointSpec
+        | index_request.IndexRequestSpec
+    )
     if isinstance(asking.spec, of_tables):
         name = asking.spec.table_ref.name
         key = objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=name)
@@ -87,7 +98,13 @@ def _users(found: catalog.CatalogView, lock: objects.ObjectKey) -> Iterator[obje
 def _beside(found: catalog.CatalogView, namespace: str, table: str) -> Iterator[objects.ObjectKey]:
     """Yield a table's key, and those of all that name it, or choose tables of its namespace."""
     yield objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=table)
-    of_table = (kinds.WRITER, kinds.TABLE_ACTION, kinds.SAVEPOINT, *kinds.POLICIES)
+    of_table = (
+        kinds.WRITER,
+        kinds.TABLE_ACTION,
+        kinds.SAVEPOINT,
+        kinds.INDEX_REQUEST,
+        *kinds.POLICIES,
+    )
     for kind in of_table:
         yield from (each.key for each in found.of_table(kind, namespace, table))
     for kind in kinds.POLICIES:

@@ -275,7 +275,7 @@ def write_settings(
     kept = spec.services.deletes_kept
     defaults = settings.WriteSettings()
     return settings.WriteSettings(
-        concurrency=_MODES[spec.concurrency.mode],
+        concurrency=mode_of(spec),
         log_block_format=_FORMATS[spec.files.log_block_format],
         log_file_bytes_max=max(1, fields.size_bytes(spec.files.log_file_size)),
         parquet_codec=spec.files.codec.value.lower(),
@@ -434,6 +434,11 @@ def run_hash(
         defaults: What the operator takes where nothing is declared (`world.Limits`).
     """
     return _run_hash(table.spec.storage, runtime, wanted.settings, defaults)
+
+
+def mode_of(spec: hudi_table.HudiTableSpec) -> settings.ConcurrencyMode:
+    """Return the concurrency mode of all runs of a table."""
+    return _MODES[spec.concurrency.mode]
 
 
 @spec_memory.remembered

@@ -28,6 +28,8 @@ _PROGRAMS: Final[Mapping[type, str]] = {
     job_specs.ConfigureTable: "hoodie_jobs.configure",
     job_specs.InitialiseMetadata: "hoodie_jobs.metadata",
     job_specs.DropMetadata: "hoodie_jobs.metadata",
+    job_specs.BuildIndexes: "hoodie_jobs.index",
+    job_specs.DropIndexes: "hoodie_jobs.index",
     job_specs.DropTable: "hoodie_jobs.drop",
 }
 

@@ -94,6 +94,7 @@ class Pending:
         is_alive: Whether a fresh heartbeat says that somebody works on it.
         process: Where its owner runs or ran, by its heartbeat; empty where that is not known.
         plan_size: Of a compaction; None of other actions, and where its plan cannot be read.
+        indexes: What an indexing action builds; none of one that was given up, and of others.
     """
 
     requested_time: instants.InstantTime
@@ -105,6 +106,7 @@ class Pending:
     is_alive: bool = False
     process: str = ""
     plan_size: memory.PlanSize | None = None
+    indexes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,16 +138,31 @@ class PassedConsumer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBehind:
+    """An index that lacks a write: its writer, of another engine, did not keep it up.
+
+    Attributes:
+        name: Of the index.
+        instant: Requested time of the first such write.
+    """
+
+    name: str
+    instant: instants.InstantTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataTable:
     """How a metadata table is that readers are to use.
 
     Attributes:
         delta_commits: Since its last compaction.
         problem: Why readers list the storage instead; empty if they use it.
+        behind: Indexes that lack a write.
     """
 
     delta_commits: int = 0
     problem: str = ""
+    behind: tuple[IndexBehind, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,22 @@
 gates, in order: rules, suspension, table, its suspension, its readiness, its configuration
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from hoodie_operator.api import hudi_table, kinds, objects, table_action
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import allowances, effective, facts, hudi_tables, references, runs
+from hoodie_operator.reconcile import (
+    allowances,
+    effective,
+    facts,
+    hudi_tables,
+    index_requests,
+    references,
+    runs,
+)
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stalled_state
 from hoodie_operator.reconcile.world import World
 
@@ -101,6 +110,7 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
             table is not None and _is_disowned(me, table),
             f"services.compaction of HudiTable {me.spec.table_ref.name} changed",
         ),
+        *_withdrawn(world, me, table),
         (
             _is_overtaken(world, me, found, run),
             runs.OVERTAKEN,
@@ -109,6 +119,14 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
         if is_so:
             return why
     return None
+
+
+def _withdrawn(world: World, me: Runner, table: objects.Table | None) -> Iterator[tuple[bool, str]]:
+    """Yield that an IndexRequest no longer wants what its action does, which may take hours."""
+    if table is not None and isinstance(me.spec, table_action.TableActionSpec):
+        why = index_requests.withdrawal(world, table, me)
+        if why is not None:
+            yield True, why
 
 
 def _is_disowned(me: Runner, table: objects.Table) -> bool:

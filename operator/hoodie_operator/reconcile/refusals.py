@@ -16,6 +16,7 @@ _STATES: Final = {
     kinds.COMPACTION_POLICY.name: State.PENDING,
     kinds.RETENTION_POLICY.name: State.PENDING,
     kinds.SAVEPOINT.name: State.PENDING,
+    kinds.INDEX_REQUEST.name: State.PENDING,
     kinds.LOCK_PROVIDER.name: State.PENDING,
 }
 """The state of each kind in which it waits for others."""

@@ -126,6 +126,11 @@ class World:
         """Return a table's Savepoints."""
         return cast("Collection[objects.Savepoint]", self._of_table(kinds.SAVEPOINT, table))
 
+    def index_requests_of(self, table: objects.Table) -> list[objects.IndexRequest]:
+        """Return a table's IndexRequests, the oldest first."""
+        found = cast("Collection[objects.IndexRequest]", self._of_table(kinds.INDEX_REQUEST, table))
+        return sorted(found, key=lambda request: request.seniority)
+
     def table(self, namespace: str, name: str) -> objects.Table | None:
         """Return a HudiTable; None when there is none."""
         return cast("objects.Table | None", self._get(kinds.HUDI_TABLE, namespace, name))

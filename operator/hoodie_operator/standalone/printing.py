@@ -10,6 +10,9 @@ from hoodie import errors
 from hoodie_operator.api import documents, json_paths, kinds, manifests, objects, times
 from hoodie_operator.api.states import State
 
+_PLURALS: Mapping[str, str] = {"y": "ies", "x": "es"}
+"""Endings of the plurals of words that do not take an s, by their last letters."""
+
 _ALIASES: Mapping[str, kinds.Kind] = {
     alias: kind
     for kind in kinds.KINDS
@@ -18,7 +21,7 @@ _ALIASES: Mapping[str, kinds.Kind] = {
         kind.plural,
         *kind.short_names,
         kind.short_word,
-        f"{kind.short_word.removesuffix('y')}{'ies' if kind.short_word.endswith('y') else 's'}",
+        f"{kind.short_word.removesuffix('y')}{_PLURALS.get(kind.short_word[-1], 's')}",
     )
 }
 _NONE = "<none>"
@@ -34,7 +37,7 @@ def kind_named(name: str) -> kinds.Kind:
     kind = _ALIASES.get(name.lower())
     if kind is None:
         raise errors.InvalidInputError(
-            f"{name!r} is not a kind, expected tables, writers, actions, policies or locks"
+            f"{name!r} is not a kind, expected tables, writers, actions, policies, indexes or locks"
         )
     return kind
 
@@ -187,6 +190,8 @@ def _cell(document: Mapping[str, Any], column: kinds.PrinterColumn, now_ms: int)
         return _NONE
     if column.type == "date":
         return times.span(max(0, now_ms - times.epoch_ms(str(value)))).replace(" ", "")
+    if isinstance(value, list):
+        return json.dumps(value, separators=(",", ":"))
     return " ".join(str(value).split())
 
 

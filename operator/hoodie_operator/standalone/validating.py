@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hoodie_operator.api import (
     hudi_table,
+    index_request,
     kinds,
     manifests,
     objects,
@@ -42,7 +43,10 @@ def _referred(manifest: manifests.Manifest) -> Iterator[tuple[str, kinds.Kind, s
                 name = spec.concurrency.lock_ref.name
                 yield "spec.concurrency.lockRef", kinds.LOCK_PROVIDER, name
         case (
-            writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec() as spec
+            writer.WriterSpec()
+            | table_action.TableActionSpec()
+            | savepoint.SavepointSpec()
+            | index_request.IndexRequestSpec() as spec
         ):
             yield "spec.tableRef", kinds.HUDI_TABLE, spec.table_ref.name
         case service_policy.Policy() as spec:

@@ -87,7 +87,8 @@ class Lake:
         """Have done what a run is for."""
         match work:
             case job_specs.CreateTable():
-                _replace(self._path(uri), config)
+                made = ("files",) if work.has_metadata_table else ()
+                _replace(self._path(uri), dataclasses.replace(config, metadata_partitions=made))
             case job_specs.DropTable():
                 self._path(uri).unlink(missing_ok=True)
             case job_specs.WriteBatches():
@@ -95,6 +96,19 @@ class Lake:
                     self._commit(uri, by, batch)
             case job_specs.Compact():
                 self._commit(uri, by, None)
+            case job_specs.BuildIndexes():
+                self._have_indexes(uri, added=work.names)
+            case job_specs.DropIndexes():
+                self._have_indexes(uri, dropped=work.names)
+
+    def _have_indexes(
+        self, uri: str, *, added: Sequence[str] = (), dropped: Sequence[str] = ()
+    ) -> None:
+        before = self.table(uri)
+        assert before is not None, f"there is no table at {uri}"
+        names = {*before.metadata_partitions, *added} - {*dropped}
+        after = dataclasses.replace(before, metadata_partitions=tuple(sorted(names)))
+        _replace(self._path(uri), after)
 
     def _commit(self, uri: str, by: By, batch: input_sources.Batch | None) -> None:
         before = self.commits(uri)

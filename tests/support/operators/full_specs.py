@@ -187,6 +187,18 @@ _SAVEPOINT: Spec = {
     "deletionPolicy": "Retain",
     "retry": _RETRY,
 }
+_INDEX_REQUEST: Spec = {
+    "tableRef": _REFERENCE,
+    "indexes": ["column_stats", "bloom_filters"],
+    "ensure": "Absent",
+    "deletionPolicy": "Drop",
+    "validation": "Whole",
+    "priority": 5,
+    "runtime": _RUNTIME,
+    "retry": _RETRY,
+    "timeLimit": "1h",
+    "suspend": True,
+}
 _ACTION: Spec = {
     "tableRef": _REFERENCE,
     "type": "Compaction",
@@ -233,6 +245,7 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {"target": {"tableRef": _REFERENCE}, "cleaning": {"keep": {"versions": 2}}},
     ],
     "Savepoint": [_SAVEPOINT],
+    "IndexRequest": [_INDEX_REQUEST],
     "LockProvider": [
         {
             "type": "ZooKeeper",
@@ -265,6 +278,12 @@ FULL: Mapping[str, Sequence[Spec]] = {
         },
         {"tableRef": _REFERENCE, "type": "DeleteRows", "deleteRows": {"where": "amount < 0"}},
         {"tableRef": _REFERENCE, "type": "MetadataInit", "metadataInit": {"rebuild": True}},
+        {
+            "tableRef": _REFERENCE,
+            "type": "IndexBuild",
+            "indexBuild": {"indexes": ["bloom_filters"], "validation": "Sample"},
+        },
+        {"tableRef": _REFERENCE, "type": "IndexDrop", "indexDrop": {"indexes": ["column_stats"]}},
         {
             "tableRef": _REFERENCE,
             "type": "Clean",

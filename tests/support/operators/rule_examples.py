@@ -31,6 +31,7 @@ RETENTION: Spec = {
     "archiving": {"minCommits": 20, "maxCommits": 30},
 }
 SAVEPOINT: Spec = {"tableRef": {"name": "flights"}}
+INDEX_REQUEST: Spec = {"tableRef": {"name": "flights"}, "indexes": ["column_stats"]}
 CLEAN: Spec = {
     "tableRef": {"name": "flights"},
     "type": "Clean",
@@ -47,12 +48,23 @@ DELETE_ROWS: Spec = {
     "type": "DeleteRows",
     "deleteRows": {"where": "origin = 'ORD' and delay is null"},
 }
+INDEX_BUILD: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "IndexBuild",
+    "indexBuild": {"indexes": ["column_stats"]},
+}
+INDEX_DROP: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "IndexDrop",
+    "indexDrop": {"indexes": ["column_stats"]},
+}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
     "Writer": WRITER,
     "CompactionPolicy": POLICY,
     "RetentionPolicy": RETENTION,
     "Savepoint": SAVEPOINT,
+    "IndexRequest": INDEX_REQUEST,
     "LockProvider": LOCK,
     "TableAction": ACTION,
 }
@@ -217,6 +229,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
     **_runtime_examples("CompactionPolicy"),
     **_runtime_examples("RetentionPolicy"),
     **_runtime_examples("TableAction"),
+    **_runtime_examples("IndexRequest"),
     ("HudiTable", "variables-of-storage"): _variables_examples(TABLE, "storage__env"),
     ("HudiTable", "one-schema"): Examples(
         accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
@@ -706,6 +719,25 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[ACTION, DELETE_ROWS],
         refused=[edited(DELETE_ROWS, deleteRows=None)],
     ),
+    ("TableAction", "indexBuild-block"): Examples(
+        accepted=[INDEX_BUILD], refused=[edited(INDEX_BUILD, type="Compaction")]
+    ),
+    ("TableAction", "indexes-to-build"): Examples(
+        accepted=[ACTION, INDEX_BUILD], refused=[edited(INDEX_BUILD, indexBuild=None)]
+    ),
+    ("TableAction", "indexDrop-block"): Examples(
+        accepted=[INDEX_DROP], refused=[edited(INDEX_DROP, type="Compaction")]
+    ),
+    ("TableAction", "indexes-to-drop"): Examples(
+        accepted=[ACTION, INDEX_DROP], refused=[edited(INDEX_DROP, indexDrop=None)]
+    ),
+    ("IndexRequest", "distinct-indexes"): Examples(
+        accepted=[
+            INDEX_REQUEST,
+            edited(INDEX_REQUEST, indexes=["column_stats", "bloom_filters"]),
+        ],
+        refused=[edited(INDEX_REQUEST, indexes=["column_stats", "column_stats"])],
+    ),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
@@ -756,6 +788,16 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("TableAction", "immutable-metadataInit"): changes(
         edited(ACTION, type="MetadataInit"), "metadataInit", None, {"rebuild": True}
+    ),
+    ("TableAction", "immutable-indexBuild"): changes(
+        INDEX_BUILD, "indexBuild__validation", "Sample", "Whole"
+    ),
+    ("TableAction", "immutable-indexDrop"): changes(
+        INDEX_DROP, "indexDrop__indexes", ["column_stats"], ["bloom_filters"]
+    ),
+    ("IndexRequest", "immutable-tableRef"): changes(INDEX_REQUEST, "tableRef__name", "a", "b"),
+    ("IndexRequest", "immutable-indexes"): changes(
+        INDEX_REQUEST, "indexes", ["column_stats"], ["bloom_filters"]
     ),
     ("TableAction", "immutable-clean"): changes(
         CLEAN, "clean__keep", {"commits": 1}, {"commits": 2}

@@ -23,6 +23,7 @@ from hoodie_jobs import (
     create,
     deletions,
     drop,
+    index,
     metadata,
     rollback,
     savepoint,
@@ -56,6 +57,8 @@ PERFORM: Mapping[type, Callable[[Run], None]] = {
     job_specs.ConfigureTable: configure.perform,
     job_specs.InitialiseMetadata: metadata.initialise,
     job_specs.DropMetadata: metadata.drop,
+    job_specs.BuildIndexes: index.build,
+    job_specs.DropIndexes: index.drop,
     job_specs.DropTable: drop.perform,
 }
 

@@ -4,6 +4,7 @@ Everything that the API server answers is known at once, before the watch tells.
 twice comes to the same: objects and runs have the names that were decided on.
 """
 
+import dataclasses
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class Actor:
     async def _carry_out(
         self, found: objects.AnyObject, stored: store.Stored, todo: Sequence[effects.Effect]
     ) -> None:
-        is_wanted = statuses.is_finalizer_wanted(found)
+        is_wanted = statuses.is_finalizer_wanted(_decided(found, todo))
         if not found.is_deleting and is_wanted != (resources.FINALIZER in stored.finalizers):
             # On a table whose data is to go with it before it has any.
             answer = await self._services.statuses.keep_finalizer(
@@ -298,6 +299,14 @@ class Actor:
             instant=instant,
             action=spec.type.value if isinstance(spec, table_action.TableActionSpec) else None,
         )
+
+
+def _decided(found: objects.AnyObject, todo: Sequence[effects.Effect]) -> objects.AnyObject:
+    """Return an object with the status that was decided on."""
+    for effect in todo:
+        if isinstance(effect, effects.SetStatus) and effect.key == found.key:
+            return dataclasses.replace(found, status=effect.status)
+    return found
 
 
 def _declared(effect: effects.CreateObject) -> Manifest:

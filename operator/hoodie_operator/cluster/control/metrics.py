@@ -268,6 +268,10 @@ _TABLES: Final = {
         "Whether readers list the storage because the metadata table is behind or damaged.",
         (),
     ),
+    "hudi_table_index_ready": (
+        "Whether readers may use a partition of the metadata table, which is an index.",
+        ("index",),
+    ),
     "hudi_table_interference": ("Whether another engine changed it as it must not.", ()),
 }
 
@@ -283,6 +287,8 @@ def _told(
     assert isinstance(status, hudi_table.HudiTableStatus)
     for action, count in Counter(each.type for each in status.stuck or ()).items():
         yield "hudi_table_stuck_instants", (action,), count
+    for part in (None if status.metadata is None else status.metadata.partitions) or ():
+        yield "hudi_table_index_ready", (part.name,), part.ready
     for each in status.services or ():
         labels = (each.name,)
         yield "hudi_table_service_overdue", labels, bool(each.overdue)

@@ -8,7 +8,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hoodie_operator.api import conditions, group, hudi_table, kinds, objects, resources, savepoint
+from hoodie_operator.api import (
+    conditions,
+    group,
+    hudi_table,
+    index_request,
+    kinds,
+    objects,
+    resources,
+    savepoint,
+)
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster.client import api, api_errors
 from hoodie_operator.cluster.informer import store
@@ -96,12 +105,16 @@ class Statuses:
 
 
 def is_finalizer_wanted(found: objects.AnyObject) -> bool:
-    """Return whether an object must not go before its data has."""
+    """Return whether an object must not go before its data has, or what it has begun is undone."""
     match found.spec:
         case hudi_table.HudiTableSpec() as spec:
             return spec.deletion_policy is hudi_table.DeletionPolicy.DELETE
         case savepoint.SavepointSpec() as spec:
             return spec.deletion_policy is savepoint.DeletionPolicy.DELETE
+        case index_request.IndexRequestSpec() as spec:
+            assert isinstance(found.status, index_request.IndexRequestStatus)
+            is_dropped = spec.deletion_policy is index_request.DeletionPolicy.DROP
+            return is_dropped or found.status.is_unfinished
     return False
 
 

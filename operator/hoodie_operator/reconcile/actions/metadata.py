@@ -18,7 +18,22 @@ from hoodie_operator.reconcile.verdicts import Verdict, succeeded
 from hoodie_operator.reconcile.world import World
 
 TYPES: Final = frozenset({ActionType.METADATA_INIT, ActionType.METADATA_DROP})
-"""One of them runs on a table at a time."""
+"""They make the metadata table, or remove it."""
+
+EXCLUSIVE: Final = TYPES | {ActionType.INDEX_BUILD, ActionType.INDEX_DROP}
+"""They change which partitions the metadata table has: one runs on a table at a time."""
+
+
+def busy(world: World, me: objects.Action, table: objects.Table) -> Verdict | None:
+    """Return why a run waits: for another one that changes which partitions there are."""
+    other = interlocks.other_at_work(world, table, me, EXCLUSIVE)
+    if other is None:
+        return None
+    return Verdict(
+        state=State.BLOCKED,
+        reason=Reason.TABLE_BUSY,
+        message=f"{other.key} has an active run, expected one at a time",
+    )
 
 
 class _OfMetadata(WithoutInstant, ABC):
@@ -48,16 +63,9 @@ class _OfMetadata(WithoutInstant, ABC):
     def conflict(
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> Verdict | None:
-        """Return why a run waits: for another one that makes or removes the metadata table."""
+        """Return why a run waits: for another one that changes the metadata table."""
         del seen
-        other = interlocks.other_at_work(world, table, me, TYPES)
-        if other is None:
-            return None
-        return Verdict(
-            state=State.BLOCKED,
-            reason=Reason.TABLE_BUSY,
-            message=f"{other.key} has an active run, expected one at a time",
-        )
+        return busy(world, me, table)
 
     @abstractmethod
     def _is_reached(self, seen: facts.TableFacts) -> bool: ...

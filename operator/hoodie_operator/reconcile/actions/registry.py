@@ -7,6 +7,7 @@ from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile.actions.compaction import Compaction
 from hoodie_operator.reconcile.actions.configure import Configure
 from hoodie_operator.reconcile.actions.deletions import DeletePartitions, DeleteRows
+from hoodie_operator.reconcile.actions.indexes import IndexBuild, IndexDrop
 from hoodie_operator.reconcile.actions.metadata import MetadataDrop, MetadataInit
 from hoodie_operator.reconcile.actions.retention import (
     Archive,
@@ -29,5 +30,7 @@ BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.CONFIGURE: Configure(),
     ActionType.METADATA_INIT: MetadataInit(),
     ActionType.METADATA_DROP: MetadataDrop(),
+    ActionType.INDEX_BUILD: IndexBuild(),
+    ActionType.INDEX_DROP: IndexDrop(),
 }
 """All but those of earlier releases (`table_action.RETIRED`), which start nothing."""

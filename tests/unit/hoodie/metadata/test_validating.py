@@ -52,6 +52,23 @@ def lying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return lie
 
 
+@pytest.mark.parametrize(
+    ("count_max", "compared"),
+    [(None, "pqrstu"), (6, "pqrstu"), (3, "pru"), (2, "pu"), (1, "p")],
+)
+def test_sample_of_partitions_is_spread_over_all(
+    tmp_path: Path, count_max: int | None, compared: str
+) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": part, "part": part, "a": 1} for part in "pqrstu"])
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    heard: list[str] = []
+    found = small.table.validate_metadata(heard.append, count_max)
+    assert "".join(heard) == compared
+    assert found.files == len(compared)
+    assert found.is_right
+
+
 @pytest.mark.parametrize("case", LIES)
 def test_what_statistics_of_log_files_and_partitions_exclude_is_a_difference(
     case: str, small: SmallTable, lying: Callable[..., None], monkeypatch: pytest.MonkeyPatch

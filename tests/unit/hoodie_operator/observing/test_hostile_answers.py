@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hoodie import errors
 from hoodie.maintenance.compaction import memory
-from hoodie.model import json_values, table_config
+from hoodie.model import instants, json_values, table_config
 from hoodie_operator.api import kinds
 from hoodie_operator.observing import dialogue
 from hoodie_operator.reconcile import facts
@@ -42,11 +42,14 @@ PENDING = st.builds(
     attempt=st.none() | NUMBERS,
     target=MAYBE,
     is_alive=st.booleans(),
+    indexes=st.lists(TEXTS, max_size=2).map(tuple),
     plan_size=st.none()
     | st.builds(memory.PlanSize, file_groups=NUMBERS, log_bytes_max=st.none() | NUMBERS),
 )
 NEGATIVE = memory.PlanSize(file_groups=-1, log_bytes_max=1)
 HUGE = memory.PlanSize(file_groups=1, log_bytes_max=1 << 64)
+LONG = facts.IndexBehind(name="x" * 300, instant=instants.InstantTime(ow.time(1)))
+NEVER = facts.IndexBehind(name="x", instant=instants.InstantTime("never"))
 SAVEPOINTS = st.builds(facts.Savepoint, requested_time=TEXTS, completion_time=TEXTS)
 PROBLEMS = st.none() | st.builds(
     facts.Problem, kind=TEXTS, message=TEXTS, is_transient=st.booleans()
@@ -125,10 +128,14 @@ def test_whatever_an_observer_tells_is_refused_or_decided_about(
         dialogue.Table(commits=(ow.commit(1, action="x" * 300),)),
         dialogue.Table(commits=(ow.commit(1, log_bytes=1 << 64),)),
         dialogue.Table(metadata=facts.MetadataTable(delta_commits=-1)),
+        dialogue.Table(metadata=facts.MetadataTable(behind=(LONG,))),
+        dialogue.Table(metadata=facts.MetadataTable(behind=(NEVER,))),
         dialogue.Table(commits=(ow.commit(1, requested_time="never"),)),
         dialogue.Table(pending=(ow.planned(1, attempt=-1),)),
         dialogue.Table(pending=(ow.planned(1, plan_size=NEGATIVE),)),
         dialogue.Table(pending=(ow.planned(1, plan_size=HUGE),)),
+        dialogue.Table(pending=(ow.planned(1, indexes=("x" * 300,)),)),
+        dialogue.Table(pending=(ow.planned(1, indexes=("x",) * 300),)),
     ],
 )
 def test_answer_that_no_timeline_gives_is_refused(told: dialogue.Table) -> None:

@@ -195,6 +195,60 @@ def test_metadata_table_that_lost_files_reaches_the_operator(
     assert observer.look(target).metadata is None
 
 
+def test_write_that_an_index_lacks_reaches_the_operator(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    assert small.table.config.has_foreign_writers
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    for number in (2, 3):
+        small.upsert([{"id": "1", "part": "p", "a": number}])
+    assert observer.look(target).metadata == facts.MetadataTable(delta_commits=3)
+    first = small.table.timeline().completed_writes[-2].requested_time
+    for log in (small.path / ".hoodie/metadata/column_stats").glob(f".*{first}.log*"):
+        log.unlink()
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    found = dialogue.heard_table(answer, 1).metadata
+    assert found is not None
+    assert (found.problem, found.behind) == (
+        "",
+        (facts.IndexBehind(name="column_stats", instant=first),),
+    )
+
+
+def test_index_that_is_being_built_reaches_the_operator(tmp_path: Path) -> None:
+    chained = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
+    small = SmallTable(tmp_path / "t", chained)
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    transaction = small.options().transaction
+    small.table = small.table.initialise_metadata(transaction, has_statistics=False)
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    looks: list[facts.TableFacts] = []
+
+    def look(phase: str) -> None:
+        if phase != "publishing":
+            return
+        answer = dialogue.told_table(observer.look(target)).table
+        assert answer is not None
+        looks.append(dialogue.heard_table(answer, 1))
+
+    author = replace(transaction.author, writer_id=None, action_id="build-it")
+    small.table.build_index(["bloom_filters"], replace(transaction, author=author), look)
+    (seen,) = looks
+    (building,) = (each for each in seen.pending if each.action == "indexing")
+    assert building.indexes == ("bloom_filters",)
+    assert (building.action_id, building.is_alive) == ("build-it", True)
+    assert seen.config is not None
+    assert seen.config.metadata_partitions_inflight == ("bloom_filters",)
+    after = observer.look(target)
+    assert not after.pending
+    assert after.config is not None
+    assert "bloom_filters" in after.config.metadata_partitions
+
+
 def test_times_of_another_zone_reach_the_operator(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t")
     small.upsert([{"id": "1", "part": "p", "a": 1}])

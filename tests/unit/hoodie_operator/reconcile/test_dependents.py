@@ -38,6 +38,10 @@ class World(ow.Outside):
         )
         self.retention = self.add(kinds.RETENTION_POLICY, "retention", rule_examples.RETENTION)
         self.savepoint = self.add(kinds.SAVEPOINT, "saved", rule_examples.SAVEPOINT)
+        self.request = self.add(kinds.INDEX_REQUEST, "indexed", rule_examples.INDEX_REQUEST)
+        self.contrary = self.add(
+            kinds.INDEX_REQUEST, "contrary", {**rule_examples.INDEX_REQUEST, "ensure": "Absent"}
+        )
         self.action = self.add(kinds.TABLE_ACTION, "action", rule_examples.ACTION)
         self.see_lock(self.lock)
         for key in (self.table, self.other, self.within):
@@ -66,6 +70,7 @@ EDITS = {
     "left": ow.writer_spec(suspend=True),
     "policy": {**rule_examples.POLICY, "suspend": True},
     "retention": {**rule_examples.RETENTION, "suspend": True},
+    "request": {**rule_examples.INDEX_REQUEST, "ensure": "Absent"},
     "choosing": {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 9}},
 }
 
@@ -84,7 +89,7 @@ def test_edit_concerns_all_whose_decision_it_alters(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["lock", "table", "other", "within", "left", "action", "policy", "retention"],
+    ["lock", "table", "other", "within", "left", "action", "policy", "retention", "request"],
 )
 def test_end_concerns_all_whose_decision_it_alters(name: str) -> None:
     here = World()

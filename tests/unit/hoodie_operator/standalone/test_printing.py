@@ -40,6 +40,25 @@ def test_other_namespaces_are_printed_before_names() -> None:
     assert str(_writer("left", "shop").key) == "Writer shop/left"
 
 
+@pytest.mark.parametrize("word", ["index", "indexes", "hix", "indexrequests", "IndexRequest"])
+def test_indexes_are_listed_as_kubectl_lists_them(word: str) -> None:
+    kind = printing.kind_named(word)
+    spec = {**rule_examples.INDEX_REQUEST, "indexes": ["column_stats", "bloom_filters"]}
+    found: objects.AnyObject = objects.Object(
+        key=objects.ObjectKey(kind=kind.name, namespace=objects.DEFAULT_NAMESPACE, name="wanted"),
+        uid="1",
+        generation=1,
+        created_ms=0,
+        spec=kind.spec.model_validate_json(json.dumps(spec)),
+        status=kind.status(),
+    )
+    heading, row = printing.get([found], kind, is_wide=False, now_ms=0).splitlines()
+    assert heading.split()[:4] == ["NAME", "TABLE", "INDEXES", "ENSURE"]
+    assert row.split()[:4] == [
+        *("wanted", "flights", '["column_stats","bloom_filters"]', "Present"),
+    ]
+
+
 def test_json_of_a_name_is_the_object_and_of_several_a_list() -> None:
     left, right = _writer("left"), _writer("left", "shop")
     assert json.loads(printing.get_json([left], is_one=True))["kind"] == "Writer"

@@ -96,6 +96,21 @@ def test_what_an_interlock_holds_is_counted_when_it_begins_to() -> None:
     assert counted.value("hudi_interlock_denied_total", reason="TableBusy") is None
 
 
+def test_index_is_told_with_whether_readers_use_it() -> None:
+    here = Flights()
+    here.change_stored(
+        metadata_partitions=("files", "column_stats"),
+        metadata_partitions_inflight=("bloom_filters",),
+    )
+    here.settle()
+    told = {
+        sample.labels["index"]: sample.value
+        for sample in _told(here, work_queue.WorkQueue())
+        if sample.name == "hudi_table_index_ready"
+    }
+    assert told == {"files": 1, "column_stats": 1, "bloom_filters": 0}
+
+
 def _told(here: Flights, due: work_queue.WorkQueue, now_s: float = 0.0) -> list[Sample]:
     our_clock = MovedClock(now_s)
     known = store.Store(effective.locator([ow.DATA_ROOT]), cluster_helpers.read_run, our_clock)
