@@ -21,12 +21,12 @@ BUILDABLE = (
     file_statistics.COLUMN_STATS,
     file_statistics.PARTITION_STATS,
     file_statistics.BLOOM_FILTERS,
+    key_changes.RECORD_INDEX,
 )
 """In the order of building."""
 
 _NOT_BUILT = {
     metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
-    key_changes.RECORD_INDEX: "this version keeps one up that Apache Hudi has built",
 }
 
 
@@ -108,9 +108,7 @@ def request_refusal(
             "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
             "make the metadata table again by `hoodie metadata init --rebuild`"
         )
-    if file_statistics.PARTITION_STATS in names:
-        return _partition_stats_refusal(names, config)
-    return None
+    return _record_index_refusal(names, config) or _partition_stats_refusal(names, config)
 
 
 def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
@@ -130,10 +128,23 @@ def _expected() -> str:
     return f"{', '.join(BUILDABLE[:-1])} or {BUILDABLE[-1]}"
 
 
+def _record_index_refusal(
+    names: Sequence[str], config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    if key_changes.RECORD_INDEX not in names or config.record_key_fields:
+        return None
+    return errors.InvalidInputError(
+        f"{config.name} has no record key, expected one: its rows have keys that nobody asks for, "
+        f"and {key_changes.RECORD_INDEX} is not built"
+    )
+
+
 def _partition_stats_refusal(
     names: Sequence[str], config: table_config.TableConfig
 ) -> errors.HoodieError | None:
     name, of_files = file_statistics.PARTITION_STATS, file_statistics.COLUMN_STATS
+    if name not in names:
+        return None
     if not config.partition_fields:
         return errors.InvalidInputError(f"{config.name} has no partitions: {name} is not built")
     if of_files not in (*names, *config.metadata_partitions):

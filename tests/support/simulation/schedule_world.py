@@ -5,6 +5,7 @@ Data files hold a line of text for each write in them, under the names of real o
 library's.
 """
 
+import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -492,7 +493,7 @@ class World:
                     *self.key_checks(writer, written),
                 ],
                 lifecycle.Adjustment(
-                    keys=record_keys.settlement(writer.storage, opened.config, stats)
+                    keys=functools.partial(record_keys.settlement, writer.storage)
                 ),
             )
         except errors.HoodieError as error:
