@@ -37,7 +37,7 @@ from hoodie import errors
 from hoodie.filegroup import metadata_records
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, table_config
-from hoodie.timeline import active, transitions, true_time
+from hoodie.timeline import active, table_properties, transitions, true_time
 from hoodie.transaction import (
     admission,
     authors,
@@ -510,7 +510,25 @@ class _Commit:
         self.gather(opened.config)
 
     def gather(self, config: table_config.TableConfig) -> None:
-        """Find in the files what a configuration asks for and the metadata lacks."""
+        """Find what a configuration asks for: in the files, and of keys in the record index.
+
+        Raises:
+            FormatError: A file is broken, or the metadata table, as long as it is that of the same
+                configuration: indexes are dropped while they are looked into.
+        """
+        while True:
+            try:
+                self._gather(config)
+            except errors.FormatError as error:
+                now = table_properties.load(self._client.storage, self._client.clock)
+                if now == config:
+                    raise
+                logger.info("%s: gathering again: %s", self._client.storage.uri, error)
+                config = now
+            else:
+                return
+
+    def _gather(self, config: table_config.TableConfig) -> None:
         self._late = late_gathering.gather(self._client, self._opened, self._metadata, config)
         self._stats = self._late.completed(self._metadata.stats)
         self._settlement = None

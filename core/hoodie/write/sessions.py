@@ -627,9 +627,15 @@ def _task(
     begun: stored_schemas.StoredSchema | None,
 ) -> tasks.WriteTask:
     stored = target.schema if begun is None else schema_conflicts.with_added(begun, target.added)
+    # Keys are looked up in the indexes that there are now, whenever the table was opened.
+    config = replace(
+        target.config,
+        metadata_partitions=opened.config.metadata_partitions,
+        metadata_partitions_inflight=opened.config.metadata_partitions_inflight,
+    )
     return tasks.WriteTask(
         table_uri=target.storage.uri,
-        config=target.config,
+        config=config,
         schema=target.schema,
         stored_schema=stored,
         instant_time=opened.requested_time,
@@ -642,7 +648,7 @@ def _task(
         hashing_config=_hashing_config(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
-        tracks_keys=key_changes.RECORD_INDEX in opened.config.metadata_partitions_kept_up,
+        tracks_keys=key_changes.RECORD_INDEX in config.metadata_partitions_kept_up,
         sort_by=options.sort_by,
     )
 

@@ -70,8 +70,9 @@ class Building:
         self.config, self.mode = KINDS[kind]
         self.small = SmallTable(path, self.config)
         self.expected: dict[str, str] = {}
-        self.upsert([row(key) for key in KEYS[:rows]])
-        self.compact()
+        if rows:
+            self.upsert([row(key) for key in KEYS[:rows]])
+            self.compact()
         transaction = self.small.options().transaction
         self.small.table = self.small.table.initialise_metadata(transaction, has_statistics=False)
 
@@ -350,7 +351,7 @@ def test_key_that_two_writes_bring_has_the_build_given_up(tmp_path: Path) -> Non
             for part in ("p0", "p1"):
                 built.small.upsert([row("25", 1, part)], **built.options())
 
-    with pytest.raises(errors.InvalidInputError, match="key '25' of .* and in"):
+    with pytest.raises(errors.InvalidInputError, match=r"key '25' of .* and in"):
         built.build(hear=write)
 
 
@@ -399,49 +400,66 @@ def test_dropped_index_is_not_kept_up(tmp_path: Path) -> None:
     assert {str(each["id"]): each["b"] for each in built.small.rows()} == built.expected
 
 
+class History:
+    """Changes that chance chooses, each of which completes."""
+
+    def __init__(self, built: Building, seed: int) -> None:
+        self.built = built
+        self.number = 0
+        self._chance = random.Random(seed)
+        self._pending: list[Callable[[], None]] = []
+        self._acts = (self._write, self._write, self._delete, self._begin, self.end, built.compact)
+
+    def change(self, what: str = "") -> None:
+        del what
+        self.number += 1
+        self._chance.choice(self._acts)()
+        if self._chance.random() < 0.3:
+            self.built.small.table = self.built.opened()
+
+    def end(self) -> None:
+        """Complete what was begun; optimistic writers may lose a conflict."""
+        while self._pending:
+            try:
+                self._pending.pop()()
+            except errors.WriteConflictError:
+                assert self.built.mode is OPTIMISTIC
+
+    def _rows(self) -> list[Row]:
+        rows = [row(key, self.number) for key in self._chance.sample(KEYS, 4)]
+        if self.built.config.has_global_index:
+            rows = [{**each, "part": f"p{self._chance.randint(0, 3)}"} for each in rows]
+        return rows
+
+    def _write(self) -> None:
+        self.built.upsert(self._rows())
+
+    def _delete(self) -> None:
+        there = sorted(self.built.expected)
+        self.built.delete(self._chance.sample(there, min(2, len(there))))
+
+    def _begin(self) -> None:
+        if not self._pending:
+            self._pending.append(self.built.begin("early", self._rows()))
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["mor", "mor optimistic", "cow", "mor global", "cow global"])
 def test_random_history_around_builds_is_that_of_a_dictionary(
     kind: str, seed: int, tmp_path: Path
 ) -> None:
     built = Building(tmp_path / "t", kind)
-    chance = random.Random(seed)
-    pending: list[Callable[[], None]] = []
-    number = 0
-
-    def change(what: str) -> None:
-        nonlocal number
-        number += 1
-        rows = [row(key, number) for key in chance.sample(KEYS, 4)]
-        if "global" in kind:
-            rows = [{**each, "part": f"p{chance.randint(0, 3)}"} for each in rows]
-        match chance.choice(("write", "write", "delete", "begin", "complete", "compact", "drop")):
-            case "write":
-                built.upsert(rows)
-            case "delete":
-                there = sorted(built.expected)
-                built.delete(chance.sample(there, min(2, len(there))))
-            case "begin" if not pending:
-                pending.append(built.begin("early", rows))
-            case "complete" if pending:
-                try:
-                    pending.pop()()
-                except errors.WriteConflictError:
-                    assert built.mode is OPTIMISTIC
-            case "compact":
-                built.compact()
-            case "drop" if what == "a pause" and chance.random() < 0.3:
-                built.drop()
-        if chance.random() < 0.3:
-            built.small.table = built.opened()
-
-    for _ in range(3):
-        built.build(hear=change)
-        for _ in range(3):
-            change("a pause")
-    while pending:
-        pending.pop()()
-    built.build()
+    history = History(built, seed)
+    for _ in range(2):
+        built.build(hear=history.change)
+        for _ in range(4):
+            history.change()
+        built.drop()
+        for _ in range(4):
+            history.change()
+    built.build(hear=history.change)
+    history.change()
+    history.end()
     built.check()
 
 
