@@ -7,16 +7,22 @@ from dataclasses import replace
 import pytest
 
 from hoodie import errors
-from hoodie.model import settings
+from hoodie.model import settings, table_config
 from hoodie.timeline import table_properties
-from support.simulation import faulty_storage, schedule, schedule_files
+from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+SIMPLE, GLOBAL = table_config.IndexKind.SIMPLE, table_config.IndexKind.GLOBAL_SIMPLE
+MOR, COW = table_config.TableType.MERGE_ON_READ, table_config.TableType.COPY_ON_WRITE
 KINDS = {
     "mor": (CONFIG, settings.ConcurrencyMode.NON_BLOCKING),
-    "cow": (COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC),
+    "cow": (COPY_ON_WRITE, OPTIMISTIC),
+    # Of rows, whose keys are built the record index of; some move to another partition.
+    "keys mor": (schedule_lookups.config_of(MOR, SIMPLE), OPTIMISTIC),
+    "keys cow": (schedule_lookups.config_of(COW, GLOBAL), OPTIMISTIC),
 }
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
@@ -43,7 +49,8 @@ class At:
 def made(faults: faulty_storage.Faults, kind: str) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
     config, mode = KINDS[kind]
-    world = World(
+    world = (schedule_lookups.LookupWorld if "keys" in kind else World)(
+        schedule.Schedule(),
         faults=faults,
         write_settings=settings.WriteSettings(
             concurrency=mode,
@@ -78,7 +85,7 @@ def check(world: World, *, builds_max: int = 1) -> None:
     world.check_index(builds_max=builds_max)
     world.check()
     world.check_metadata()
-    assert world.filters
+    assert world.filters or world.located
 
 
 def is_being_built(world: World) -> bool:
