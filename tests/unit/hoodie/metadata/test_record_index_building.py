@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning
 from hoodie.read import where as filters
 from hoodie.timeline import active, index_definitions
+from hoodie.transaction import lifecycle
 from support.tables.tables import CONFIG, SmallTable
 
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
@@ -386,6 +388,60 @@ def test_write_that_looked_keys_up_in_an_index_that_was_built_again(
     built.upsert([row("4", 8)])
     built.build()
     complete()
+    built.check(is_exact=True)
+
+
+def test_what_was_looked_up_in_a_dropped_index_is_looked_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that it had is deleted, so that the index which is built then has it no more."""
+    built = Building(tmp_path / "t", "mor")
+    built.build()
+    built.small.table = built.opened()
+    delete = built.begin("other", [row("3")], operation=commits.Operation.DELETE)
+    complete = built.begin("early", [row("3", 7)])
+    publish = lifecycle.complete
+
+    def after_look_up(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        monkeypatch.setattr(lifecycle, "complete", publish)
+        built.drop()
+        delete()
+        built.build()
+        return publish(*arguments, **named)
+
+    monkeypatch.setattr(lifecycle, "complete", after_look_up)
+    complete()
+    built.check(is_exact=True)
+
+
+def test_index_that_is_built_again_is_not_asked_by_a_table_opened_before(tmp_path: Path) -> None:
+    """Its file groups are there, with what writers have logged, and lack all older keys."""
+    built = Building(tmp_path / "t", "mor simple")
+    built.build()
+    before = built.small.table = built.opened()
+    built.drop()
+    asked: list[list[object]] = []
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            built.upsert([row(key, 1) for key in KEYS[12:]])
+            found = before.read(where=filters.parse("id = '3'")).read_all().to_pylist()
+            asked.append([each["b"] for each in found])
+            built.upsert([row(key, 2) for key in KEYS[:12]])
+
+    built.build(hear=hear)
+    assert asked == [["3 at 0"]]
+    built.check(is_exact=True)
+
+
+def test_delete_of_a_key_where_it_is_not_leaves_it_in_the_index(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor optimistic")
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            built.small.delete([{"id": "3", "part": "p1"}], **built.options())
+
+    built.build(hear=hear)
     built.check(is_exact=True)
 
 
