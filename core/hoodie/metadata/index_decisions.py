@@ -102,13 +102,16 @@ def request_refusal(
             f"{config.name} has no metadata table, which its indexes are in: make one by "
             "`hoodie metadata init`"
         )
+    of_keys = _record_index_refusal(names, config)
+    if of_keys is not None:
+        return of_keys
     if config.has_foreign_writers:
         return errors.UnsupportedError(
             f"other engines may write {config.name}, and this version does not build indexes "
             "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
             "make the metadata table again by `hoodie metadata init --rebuild`"
         )
-    return _record_index_refusal(names, config) or _partition_stats_refusal(names, config)
+    return _partition_stats_refusal(names, config)
 
 
 def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
@@ -131,12 +134,21 @@ def _expected() -> str:
 def _record_index_refusal(
     names: Sequence[str], config: table_config.TableConfig
 ) -> errors.HoodieError | None:
-    if key_changes.RECORD_INDEX not in names or config.record_key_fields:
+    name = key_changes.RECORD_INDEX
+    if name not in names:
         return None
-    return errors.InvalidInputError(
-        f"{config.name} has no record key, expected one: its rows have keys that nobody asks for, "
-        f"and {key_changes.RECORD_INDEX} is not built"
-    )
+    if config.has_foreign_writers:
+        return errors.UnsupportedError(
+            f"other engines may write {config.name}, and this version does not build {name} beside "
+            "them: if none does, say so by `hoodie configure --no-foreign-writers`; else have "
+            "Apache Hudi build it"
+        )
+    if not config.record_key_fields:
+        return errors.InvalidInputError(
+            f"{config.name} has no record key, expected one: its rows have keys that nobody asks "
+            f"for, and {name} is not built"
+        )
+    return None
 
 
 def _partition_stats_refusal(

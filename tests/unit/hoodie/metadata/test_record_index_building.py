@@ -374,6 +374,24 @@ def test_key_that_leaves_one_of_two_file_groups_is_found(tmp_path: Path) -> None
     assert built.located()["7"].partition_path == "p0"
 
 
+def test_newest_record_that_names_no_row_has_the_build_begin_again(tmp_path: Path) -> None:
+    """A write began before one that took the key out elsewhere, and completes after it."""
+    built = Building(tmp_path / "t", "cow")
+    complete = built.begin("early", [row("7", 1, "p0")])
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            built.delete(["7"])
+            complete()
+
+    with pytest.raises(errors.ConflictError, match="in another order than they began"):
+        built.build(hear=hear)
+    assert built.opened().pending_indexes()
+    built.build()
+    built.check(is_exact=True)
+    assert built.located()["7"].partition_path == "p0"
+
+
 @pytest.mark.parametrize("kind", ["mor", "cow"])
 def test_write_that_looked_keys_up_in_an_index_that_was_built_again(
     kind: str, tmp_path: Path
@@ -586,10 +604,16 @@ def test_rows_are_counted_where_the_least_number_may_not_do(
     assert len(groups) == 24
 
 
-def test_table_without_record_key_is_refused(tmp_path: Path) -> None:
+def test_table_without_record_key_or_with_foreign_writers_is_refused(tmp_path: Path) -> None:
     built = Building(tmp_path / "t", "mor")
-    keyless = replace(built.opened().config, record_key_fields=())
+    config = built.opened().config
     write_settings = built.small.options().transaction.settings
-    refusal = index_decisions.request_refusal((RECORD_INDEX,), keyless, write_settings)
-    assert isinstance(refusal, errors.InvalidInputError)
-    assert "has no record key, expected one" in str(refusal)
+    for changed, kind, message in (
+        ({"record_key_fields": ()}, errors.InvalidInputError, "has no record key, expected one"),
+        ({"has_foreign_writers": True}, errors.UnsupportedError, "have Apache Hudi build it"),
+    ):
+        refusal = index_decisions.request_refusal(
+            (RECORD_INDEX,), replace(config, **changed), write_settings
+        )
+        assert isinstance(refusal, kind)
+        assert message in str(refusal)
