@@ -1,6 +1,7 @@
 """Record indexes that are built beside writers: each row is found by its key afterwards."""
 
 import random
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -449,6 +450,25 @@ def test_index_that_is_built_again_is_not_asked_by_a_table_opened_before(tmp_pat
 
     built.build(hear=hear)
     assert asked == [["3 at 0"]]
+    built.check(is_exact=True)
+
+
+def test_files_of_a_dropped_index_are_not_asked_by_a_table_opened_before(tmp_path: Path) -> None:
+    """A process that dropped it may die before it has deleted them."""
+    built = Building(tmp_path / "t", "mor simple")
+    built.build()
+    before = built.opened()
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    shutil.copytree(folder, tmp_path / "left")
+    built.drop()
+    shutil.copytree(tmp_path / "left", folder, dirs_exist_ok=True)
+    built.small.table = built.opened()
+    built.upsert([row(key, 1) for key in KEYS])
+    found = before.read(where=filters.parse("id = '20'")).read_all().to_pylist()
+    assert [each["b"] for each in found] == ["20 at 1"]
+    built.small.table = before
+    built.upsert([row(key, 2) for key in KEYS])  # By what is in the files, and not in the index.
+    built.build()
     built.check(is_exact=True)
 
 
