@@ -28,15 +28,18 @@ EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 class At:
-    """Something else happens, once, right before one mutating call of the builder."""
+    """Something else happens, once, right before one mutating call of the builder, or a writer."""
 
-    def __init__(self, number: int, happening: Callable[[World], object]) -> None:
+    def __init__(
+        self, number: int, happening: Callable[[World], object], name: str = "builder"
+    ) -> None:
         self._left = number
         self._happening = happening
+        self._name = name
         self.world: World | None = None
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
-        if is_mutation and process.name == "builder" and self.world is not None:
+        if is_mutation and process.name == self._name and self.world is not None:
             self._left -= 1
             if self._left == -1:
                 try:
@@ -140,6 +143,44 @@ def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
         world.build_index(world.writer("builder"))
         later_changes(world)
         check(world)
+
+
+@EACH_KIND
+def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
+    """T-I07, T-I09: at whichever call of the writer, whose batch is not refused."""
+
+    def build(world: World) -> None:
+        world.build_index(world.writer("builder"))
+
+    for number in range(30):
+        world = made(At(number, build, "other"), kind)
+        world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        world.build_index(world.writer("successor"))  # A write may make fewer calls.
+        later_changes(world)
+        check(world)
+
+
+@EACH_KIND
+@pytest.mark.parametrize("is_built_again", [False, True])
+def test_write_during_which_an_index_is_dropped_completes(kind: str, is_built_again: bool) -> None:
+    """Whatever it has looked up in the index, which may be another by the end."""
+
+    def drop(world: World) -> None:
+        world.drop_index(world.writer("dropper"))
+        world.write(world.writer("meanwhile"), "m0")
+        if is_built_again:
+            world.build_index(world.writer("builder"))
+
+    for number in range(30):
+        world = made(At(number, drop, "other"), kind)
+        world.build_index(world.writer("first builder"))
+        with contextlib.suppress(errors.WriteConflictError):
+            world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        world.build_index(world.writer("successor"))
+        later_changes(world)
+        check(world, builds_max=3)
 
 
 @EACH_KIND

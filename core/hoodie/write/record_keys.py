@@ -134,13 +134,6 @@ class RecordKeys:
                 f"the metadata table of {self._storage.uri} was compacted meanwhile, expected "
                 f"that of this lock scope: write the batch again; {error}"
             ) from error
-        except errors.FormatError as error:
-            if not scope.is_courtesy:
-                raise
-            raise errors.WriteConflictError(
-                f"the record index of {self._storage.uri} was dropped meanwhile, or is damaged: "
-                f"write the batch again; {error}"
-            ) from error
         changes = dict(itertools.chain.from_iterable(each.written for each in settled))
         removed: defaultdict[str, list[pa.Array]] = defaultdict(list)
         for group, keys in itertools.chain.from_iterable(each.removed for each in settled):
