@@ -239,7 +239,7 @@ class _Builder:
 
             publish = functools.partial(index_steps.publish, client, begun, stats)
             self._hear("publishing")
-            return lifecycle.complete(client, opened, content, effects=[*checks, publish])
+            return lifecycle.complete(client, opened, content, effects=[publish, *checks])
         raise errors.ConflictError(
             f"the timeline of {client.storage.uri} is archived faster than its files can be read; "
             "retry, or keep more of it"

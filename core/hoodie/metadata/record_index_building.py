@@ -148,7 +148,11 @@ class RecordIndexBuild:
 
     def look_ahead(self) -> None:
         """Check what was logged so far, so that little is left to be checked under the lock."""
-        self._catch_up(active.listed(self._client.storage))
+        try:
+            self._catch_up(active.listed(self._client.storage))
+        except errors.FormatError as error:
+            # It may have been made again: what is published tells.
+            logger.info("%s: nothing is looked at: %s", self._client.storage.uri, error)
 
     def check(self, scope: table_lock.LockScope, is_ours: markers.Check) -> None:
         """Check all that was logged; an effect of the action's completion.

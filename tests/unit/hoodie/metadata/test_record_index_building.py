@@ -557,6 +557,31 @@ def test_random_history_around_builds_is_that_of_a_dictionary(
     built.check()
 
 
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+@pytest.mark.parametrize("step", ["reading record keys", "writing the record index: 9", "publish"])
+def test_metadata_table_that_goes_meanwhile_ends_the_build(
+    step: str, is_rebuilt: bool, tmp_path: Path
+) -> None:
+    built = Building(tmp_path / "t", "mor")
+    transaction = built.small.options().transaction
+
+    def hear(what: str) -> None:
+        if what.startswith(step):
+            if is_rebuilt:
+                built.opened().initialise_metadata(transaction, is_rebuilt=True)
+            else:
+                built.opened().drop_metadata(transaction)
+
+    message = "was made again, or dropped" if is_rebuilt else "presence of a metadata table"
+    with pytest.raises(errors.ConflictError, match=message):
+        built.build(hear=hear)
+    if not is_rebuilt:
+        built.opened().initialise_metadata(transaction)
+    built.small.table = built.opened()
+    built.build()
+    built.check(is_exact=True)
+
+
 def test_index_is_built_with_others_in_one_plan(tmp_path: Path) -> None:
     built = Building(tmp_path / "t", "mor")
     names = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
