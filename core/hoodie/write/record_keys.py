@@ -371,8 +371,8 @@ class _KeySpace:
             # Perhaps only since the write began: written again it finds out.
             raise errors.WriteConflictError(f"{message}; write the batch of {write.inflight} again")
         raise errors.InvalidInputError(
-            f"{message}; delete it there first, or drop the index: `hoodie metadata init "
-            "--rebuild` makes the metadata table without it"
+            f"{message}; delete it there first, or drop the index: "
+            f"`hoodie index drop {key_changes.RECORD_INDEX}`"
         )
 
     def _refuse_below(self, write: OpenAction, logged: record_index.Logged) -> None:
