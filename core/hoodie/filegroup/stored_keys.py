@@ -76,21 +76,26 @@ def changes_by(
     if not isinstance(data_file, files.BaseFile):
         return key_changes.NONE
     after = _keys_in(source, data_file)
-    if stat.prev_base_file is None:
+    if after is None:
+        return key_changes.NONE
+    before = None
+    if stat.prev_base_file is not None:
+        replaced = file_names.parse(files.join(stat.partition_path, stat.prev_base_file), 0)
+        before = _keys_in(source, replaced) if isinstance(replaced, files.BaseFile) else None
+    if before is None:
         return key_changes.KeyChanges(added=after)
-    replaced = file_names.parse(files.join(stat.partition_path, stat.prev_base_file), 0)
-    before = _NO_KEYS if not isinstance(replaced, files.BaseFile) else _keys_in(source, replaced)
     return key_changes.KeyChanges(added=_without(after, before), removed=_without(before, after))
 
 
 _NO_KEYS = pa.array([], pa.string())
 
 
-def _keys_in(source: held_keys.KeySource, base_file: files.BaseFile) -> pa.Array:
+def _keys_in(source: held_keys.KeySource, base_file: files.BaseFile) -> pa.Array | None:
+    """Return the keys in a base file, each once; None of one that is gone."""
     try:
         pieces = list(reading.base_rows(source.storage, base_file, _KEY_COLUMN))
     except errors.NotFoundError:
-        return _NO_KEYS
+        return None
     chunks = [chunk for each in pieces for chunk in each.column(schemas.RECORD_KEY).chunks]
     return pc.unique(pa.chunked_array(chunks, pa.string()))
 

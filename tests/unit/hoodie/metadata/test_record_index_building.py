@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie import errors, table
-from hoodie.filegroup import metadata_table, record_index
+from hoodie.filegroup import held_keys, metadata_table, record_index, stored_keys
 from hoodie.maintenance.cleaning import retention
 from hoodie.metadata import index_decisions, record_index_building
 from hoodie.model import commits, files, results, settings, table_config
@@ -662,3 +662,62 @@ def test_table_without_record_key_or_with_foreign_writers_is_refused(tmp_path: P
         )
         assert isinstance(refusal, kind)
         assert message in str(refusal)
+
+
+CHANGES = {
+    "new and old rows": ([row(key, 7) for key in ("3", "4", "20")], commits.Operation.UPSERT),
+    "deletes": ([row("3", 7), row("25", 7)], commits.Operation.DELETE),
+    "moves": ([row("3", 7, "p1"), row("4", 7, "p9")], commits.Operation.UPSERT),
+    "inserts": ([row("21", 7), row("22", 7)], commits.Operation.INSERT),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@EACH_KIND
+def test_files_say_what_their_writer_says_of_keys(kind: str, change: str, tmp_path: Path) -> None:
+    """A writer that knows of the index tells the same as the files of one that does not."""
+    built = Building(tmp_path / "t", kind)
+    built.build()
+    opened = built.small.table = built.opened()
+    rows, operation = CHANGES[change]
+    session = opened.begin_write(
+        built.small.options(**built.options("w2", operation=operation)), list(rows[0])
+    )
+    found = built.small.run_task(session, rows)
+    storage = built.small.env.open_storage(str(built.small.path))
+    source = held_keys.KeySource(
+        storage, opened.config, opened.schema, lambda time: time == session.requested_time
+    )
+    alone = built.mode is not NON_BLOCKING
+    told: dict[str, tuple[set[str], set[str]]] = {}
+    read: dict[str, tuple[set[str], set[str]]] = {}
+    for stat in found:
+        if not isinstance(stat, commits.WriteStat):
+            continue
+        assert stat.keys is not None
+        again = stored_keys.changes_by(source, stat, takes_keys_out=alone)
+        for keys, into in ((stat.keys, told), (again, read)):
+            added, removed = into.setdefault(stat.file_id, (set(), set()))
+            added.update(keys.added.to_pylist())
+            removed.update(keys.removed.to_pylist())
+    assert told
+    assert read == told
+    session.abort(has_tasks_left=False)
+
+
+def test_files_that_are_gone_say_nothing_of_keys(tmp_path: Path) -> None:
+    """Others have taken the write back: what it did is told to nobody."""
+    for kind in ("mor", "cow"):
+        built = Building(tmp_path / kind, kind)
+        options = built.small.options(**built.options())
+        session = built.small.table.begin_write(options, ["id", "part", "a", "b"])
+        stats = built.small.write_files(session, [row("3", 7)])
+        storage = built.small.env.open_storage(str(built.small.path))
+        source = held_keys.KeySource(
+            storage, built.config, built.small.table.schema, lambda time: True
+        )
+        for stat in stats:
+            storage.delete(stat.path)
+            keys = stored_keys.changes_by(source, stat, takes_keys_out=True)
+            assert not len(keys.added)
+            assert not len(keys.removed)
