@@ -16,7 +16,6 @@ and what was logged since the build began. Source: `HoodieBackedTableMetadataWri
 
 import functools
 import logging
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -71,7 +70,7 @@ Hear = Callable[[str], object]
 def file_groups(records: int) -> int:
     """Return how many file groups Apache Hudi gives the index of so many rows by its defaults."""
     fit = _GROUP_BYTES // _RECORD_BYTES
-    return min(GROUPS_MAX, max(GROUPS_MIN, math.ceil(records * _GROWTH) // fit))
+    return min(GROUPS_MAX, max(GROUPS_MIN, records * _GROWTH // fit))
 
 
 def count_file_groups(client: Client, snapshot: snapshots.Snapshot, engine: Engine) -> int:
@@ -112,7 +111,7 @@ class RecordIndexBuild:
         self._groups = index_steps.groups(key_changes.RECORD_INDEX, begun.record_groups)
         self._numbers: dict[files.FileGroupId, int] = {}
         self._bases: dict[int, files.FileSlice] = {}
-        self._logged: dict[instants.InstantTime, pa.Table] = {}
+        self._logged: Mapping[instants.InstantTime, pa.Table] = {}
 
     def write(self, snapshot: snapshots.Snapshot) -> Iterator[commits.WriteStat]:
         """Write the base files; each is yielded as soon as it is there.
@@ -160,15 +159,10 @@ class RecordIndexBuild:
         Raises:
             InvalidInputError: A key is in two file groups.
             ConflictError: The index does not name the file group of a key's row.
+            NotFoundError: A file was removed meanwhile.
         """
         is_ours()
-        try:
-            self._catch_up(scope.timeline)
-        except errors.NotFoundError as error:
-            raise errors.ConflictError(
-                f"files of {self._client.storage.uri} were removed while the keys in them were "
-                f"compared: build the index again; {error}"
-            ) from error
+        self._catch_up(scope.timeline)
 
     def _spill(
         self, snapshot: snapshots.Snapshot, parts: scratch.Parts
@@ -244,26 +238,31 @@ class RecordIndexBuild:
     def _catch_up(self, timeline: active.ActiveTimeline) -> None:
         """Check what was logged since the last time."""
         table = metadata_table.MetadataTable(self._client.storage, timeline)
-        keys = self._read_logs(table)
-        if not len(keys):
-            return
+        new = self._read_logs(table)
+        chunks = [chunk for rows in new.values() for chunk in rows.column("key").chunks]
+        keys = pc.unique(pa.chunked_array(chunks, pa.binary()))
         places = metadata_records.places(keys, len(self._groups))
         based = [
             _numbered(metadata_merging.newest(table.of_slices([found]), own), self._number)
             for place, found in self._bases.items()
             if len(own := keys.filter(pa.array(places == place)))
         ]
-        logged = [self._logged[time] for time in sorted(self._logged)]
+        by_time = {**self._logged, **new}
+        logged = [by_time[time] for time in sorted(by_time)]
         claims = pa.concat_tables([_LOCATED.empty_table(), *based, *logged])
         claims = claims.filter(pc.is_in(claims.column("key"), value_set=keys))
         doubtful = in_several(claims)
-        if not len(doubtful):
-            return
-        snapshot = snapshots.take(self._client.storage, self._begun.config, timeline)
-        self._judge(snapshot, claims.filter(pc.is_in(claims.column("key"), value_set=doubtful)))
+        if len(doubtful):
+            snapshot = snapshots.take(self._client.storage, self._begun.config, timeline)
+            is_doubtful = pc.is_in(claims.column("key"), value_set=doubtful)
+            self._judge(snapshot, claims.filter(is_doubtful))
+        # Not before: a scope in which this fails may be followed by another.
+        self._logged = by_time
 
-    def _read_logs(self, table: metadata_table.MetadataTable) -> pa.Array:
-        """Read what was logged since the last time; return its keys."""
+    def _read_logs(
+        self, table: metadata_table.MetadataTable
+    ) -> Mapping[instants.InstantTime, pa.Table]:
+        """Return what was logged since the last time, by the instants' requested times."""
         since = self._begun.time
 
         def is_wanted(time: instants.InstantTime) -> bool:
@@ -279,9 +278,7 @@ class RecordIndexBuild:
                     values = pa.nulls(len(change.keys), pa.binary())
                 rows = pa.table([change.keys, values], metadata_merging.SCHEMA)
                 found.setdefault(change.instant_time, []).append(_numbered(rows, self._number))
-        self._logged |= {time: pa.concat_tables(tables) for time, tables in found.items()}
-        chunks = [each for time in found for each in self._logged[time].column("key").chunks]
-        return pc.unique(pa.chunked_array(chunks, pa.binary()))
+        return {time: pa.concat_tables(tables) for time, tables in found.items()}
 
     def _number(self, group: files.FileGroupId) -> int:
         return self._numbers.setdefault(group, len(self._numbers))
