@@ -145,8 +145,8 @@ def _record_index_refusal(
         )
     if not config.record_key_fields:
         return errors.InvalidInputError(
-            f"{config.name} has no record key, expected one: its rows have keys that nobody asks "
-            f"for, and {name} is not built"
+            f"{config.name} has no record key, expected one: no filter or write names the keys of "
+            f"its rows, and {name} is not built"
         )
     return None
 
