@@ -13,8 +13,8 @@ take the key out of that file group itself (`write.partition_moves`): the index 
 Keys of file groups that the write retires are taken out, but for those that it writes again.
 
 While the index is being built nothing can be looked up there. A write logs all keys that it has
-brought, and takes out those alone that were where it took them from; the builder finds keys that
-are in two file groups (`metadata.record_index_building`).
+brought, and takes out those alone that certainly were where it took them from; the builder finds
+keys that are in two file groups (`metadata.record_index_building`).
 
 The newest record of a key counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a key that it brings: its record would lie below.
@@ -411,27 +411,35 @@ def settlement(
         return None
     if key_changes.RECORD_INDEX in config.metadata_partitions:
         return RecordKeys(storage, stats, retired).settle
-    settled = while_built(stats, retired)
+    settled = while_built(stats, retired, deletes_anywhere=config.has_global_index)
     return lambda scope, write: settled
 
 
 def while_built(
-    stats: Sequence[commits.WriteStat], retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS
+    stats: Sequence[commits.WriteStat],
+    retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
+    *,
+    deletes_anywhere: bool,
 ) -> metadata_records.SettledKeys:
     """Return the keys that an index has to learn of which is being built.
 
     A log file may delete a key that is in another file group, whose record must stay. What stays of
-    a key that is gone does no harm.
+    a key that is gone is found by no read, and keeps it from other partitions.
 
     Args:
         stats: Of the write, with keys.
         retired: The keys in file groups that it retires.
+        deletes_anywhere: Whether a delete is of the file group that has the row, if one has it: by
+            a look-up in all partitions.
     """
     keys = [stat.keys or key_changes.NONE for stat in stats]
     brought = pa.concat_arrays([pa.array([], pa.string()), *(each.added for each in keys)])
 
     def gone(removed: pa.Array) -> pa.Array:
         return removed.filter(pc.invert(pc.is_in(removed, value_set=brought)))
+
+    def is_certain(stat: commits.WriteStat) -> bool:
+        return deletes_anywhere or not stat.log_files
 
     removed: defaultdict[str, list[pa.Array]] = defaultdict(list)
     for group, held in retired.items():
@@ -442,7 +450,7 @@ def while_built(
                 stat,
                 keys=key_changes.KeyChanges(
                     added=each.added,
-                    removed=gone(each.removed.slice(0, 0) if stat.log_files else each.removed),
+                    removed=gone(each.removed if is_certain(stat) else each.removed.slice(0, 0)),
                 ),
             )
             for stat, each in zip(stats, keys, strict=True)
