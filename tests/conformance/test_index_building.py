@@ -42,12 +42,12 @@ LOCK = ("--lock", "filesystem")
 
 def built(path: Path, made: PeerTable, names: Sequence[str] = ()) -> peer_ours.Hoodie:
     """Make a table whose indexes are built while it is written; return its writer."""
-    ours = peer_ours.Hoodie(table=made)
+    ours = peer_ours.Hoodie(table=made, concurrency="occ" if made.buckets is None else None)
     peer_ours.create(path, made, SCHEMA)
     peer_ours.hoodie("configure", path, "--no-foreign-writers", *LOCK)
     ours.write(path, rows_of(range(12), 1), "upsert")
     peer_ours.hoodie("metadata", "init", path, "--files-only", *LOCK)
-    if made.merge_on_read:
+    if made.merge_on_read and made.buckets is not None:
         plan = ours.schedule_compaction(path)
         assert plan is not None
         ours.execute_compaction(path, plan)
@@ -152,7 +152,6 @@ def test_bloom_index_of_apache_hudi_finds_keys_by_filters_that_we_built(tmp_path
 
 
 BY_RECORD_INDEX = {
-    "hoodie.index.type": "RECORD_INDEX",
     "hoodie.metadata.global.record.level.index.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.index.column.stats.enable": "false",
@@ -179,9 +178,10 @@ def test_apache_hudi_finds_keys_by_a_record_index_that_we_built_and_keeps_it_up(
     listed = judge.read(path)
     assert_same_rows(judge.read(path, Query(use_metadata_table=True)), listed, KEY)
     peer_ours.hoodie("configure", path, "--foreign-writers", *LOCK)
-    judge.write(path, rows_of(range(8, 22), 20), made.write_options())
+    options = {**made.write_options(), "hoodie.index.type": "RECORD_INDEX"}
+    judge.write(path, rows_of(range(8, 22), 20), options)
     ours.write(path, rows_of(range(16, 26), 21), "upsert")
-    judge.write(path, rows_of(range(24, 28), 22), made.write_options())
+    judge.write(path, rows_of(range(24, 28), 22), options)
     assert judge.read(path).num_rows == 28
     for number in (3, 9, 17, 23, 27):
         where = f"id = 'key-{number:03d}'"
