@@ -3,10 +3,12 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hoodie import errors
+from hoodie.metadata import index_dropping
 from hoodie.model import settings, table_config
 from hoodie.timeline import table_properties
 from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
@@ -236,3 +238,25 @@ def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
         later_changes(world)
         world.build_index(world.writer("successor"))
         check(world, builds_max=2)
+
+
+@EACH_KIND
+def test_drop_of_what_was_not_there_leaves_what_was_built_meanwhile(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the properties before the build, and lists files after it."""
+    world = made(faulty_storage.NoFaults(), kind)
+    take_out = index_dropping._take_out
+
+    def after_build(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
+        monkeypatch.setattr(index_dropping, "_take_out", take_out)
+        world.build_index(world.writer("builder"))
+        return take_out(*arguments)
+
+    monkeypatch.setattr(index_dropping, "_take_out", after_build)
+    world.drop_index(world.writer("dropper"))
+    config = table_properties.load(world.storage, world.process("judge").clock)
+    assert world.index not in config.metadata_partitions, "it was there when the drop was decided"
+    world.build_index(world.writer("successor"))
+    later_changes(world)
+    check(world, builds_max=2)
