@@ -454,6 +454,23 @@ def test_index_that_is_built_again_is_not_asked_by_a_table_opened_before(tmp_pat
     built.check(is_exact=True)
 
 
+def test_index_that_is_being_built_is_not_asked(tmp_path: Path) -> None:
+    """Whatever the properties were when they were read: its older keys are in no log file."""
+    built = Building(tmp_path / "t", "mor")
+    heard: list[str] = []
+
+    def hear(what: str) -> None:
+        heard.append(what)
+        if what == "publishing":
+            built.upsert([row(key, 1) for key in KEYS])
+            with pytest.raises(errors.FormatError, match="is being built, or was dropped"):
+                built.located()
+
+    built.build(hear=hear)
+    assert "publishing" in heard
+    built.check(is_exact=True)
+
+
 def test_files_of_a_dropped_index_are_not_asked_by_a_table_opened_before(tmp_path: Path) -> None:
     """A process that dropped it may die before it has deleted them."""
     built = Building(tmp_path / "t", "mor simple")
