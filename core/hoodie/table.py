@@ -262,7 +262,12 @@ class Table:
         places = keys.Places(self.config, self.schema.arrow)
 
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            return planning.plan(self.uri, self.config, self.schema, snapshot, query, places)
+            config = self.config
+            if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:
+                # It lacks what was written since it was dropped, and its files may still be there.
+                now = table_properties.load(self._storage, self._env.clock)
+                config = replace(config, metadata_partitions=now.metadata_partitions)
+            return planning.plan(self.uri, config, self.schema, snapshot, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
 

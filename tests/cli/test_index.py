@@ -13,6 +13,7 @@ from support.tables.command_line import Answer, Run
 LOCK = ("--lock", "filesystem")
 STATISTICS = "column_stats"
 FILTERS = "bloom_filters"
+KEYS = "record_index"
 
 
 def fine(answer: Answer) -> Answer:
@@ -39,6 +40,7 @@ def test_index_is_built_shown_and_dropped(hoodie: Run, table: Path, trips: Path)
         STATISTICS: "missing",
         "partition_stats": "missing",
         FILTERS: "missing",
+        KEYS: "missing",
     }
     built = fine(hoodie("index", "build", table, STATISTICS, FILTERS, *LOCK, "--json")).document
     assert built["built"] == [STATISTICS, FILTERS]
@@ -59,6 +61,16 @@ def test_index_is_built_shown_and_dropped(hoodie: Run, table: Path, trips: Path)
     shown = fine(hoodie("index", "status", table)).out
     assert "ready" in shown
     assert "missing" in shown
+
+
+def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -> None:
+    with_metadata(hoodie, table, trips)
+    fine(hoodie("index", "build", table, KEYS, *LOCK))
+    assert states(hoodie, table)[KEYS] == "ready"
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    assert "the record index of" in fine(hoodie("metadata", "validate", table)).err
+    dropped = fine(hoodie("index", "drop", table, KEYS, *LOCK))
+    assert f"dropped {KEYS}" in dropped.out
 
 
 class Killed(BaseException):
@@ -103,7 +115,7 @@ def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: P
     assert (foreign.code, "--no-foreign-writers" in foreign.err) == (21, True)
     fine(hoodie("configure", table, "--no-foreign-writers", *LOCK))
     unknown = hoodie(*build, "colstats", *LOCK)
-    assert (unknown.code, "expected column_stats, partition_stats or" in unknown.err) == (20, True)
+    assert (unknown.code, "expected column_stats, partition_stats, " in unknown.err) == (20, True)
     nothing = hoodie(*build, *LOCK)
     assert (nothing.code, "no index is named" in nothing.err) == (20, True)
     mode = "hoodie.write.concurrency.mode=SINGLE_WRITER"

@@ -1,6 +1,6 @@
 """Indexes that we build beside our writers, used and kept up by Apache Hudi."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from pyarrow import parquet as pq
 from hoodie import environment, table
 from hoodie.model import results
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.transaction import authors
 from hoodie.transaction.locks import address_texts
 from hoodie.transaction.manager import TransactionOptions
@@ -39,14 +40,14 @@ SKIPPING = {"hoodie.enable.data.skipping": "true"}
 LOCK = ("--lock", "filesystem")
 
 
-def built(path: Path, made: PeerTable) -> peer_ours.Hoodie:
+def built(path: Path, made: PeerTable, names: Sequence[str] = ()) -> peer_ours.Hoodie:
     """Make a table whose indexes are built while it is written; return its writer."""
-    ours = peer_ours.Hoodie(table=made)
+    ours = peer_ours.Hoodie(table=made, concurrency="occ" if made.buckets is None else None)
     peer_ours.create(path, made, SCHEMA)
     peer_ours.hoodie("configure", path, "--no-foreign-writers", *LOCK)
     ours.write(path, rows_of(range(12), 1), "upsert")
     peer_ours.hoodie("metadata", "init", path, "--files-only", *LOCK)
-    if made.merge_on_read:
+    if made.merge_on_read and made.buckets is not None:
         plan = ours.schedule_compaction(path)
         assert plan is not None
         ours.execute_compaction(path, plan)
@@ -58,7 +59,8 @@ def built(path: Path, made: PeerTable) -> peer_ours.Hoodie:
         if len(heard) in (2, 3):
             ours.write(path, rows_of(range(10, 14 + len(heard)), 2 + len(heard)), "upsert")
 
-    names = [COLUMN_STATS, *([PARTITION_STATS] if made.partition_by else []), BLOOM_FILTERS]
+    if not names:
+        names = [COLUMN_STATS, *([PARTITION_STATS] if made.partition_by else []), BLOOM_FILTERS]
     done = build(path, names, hear)
     assert done.built == tuple(names)
     assert len(heard) > 3
@@ -66,7 +68,7 @@ def built(path: Path, made: PeerTable) -> peer_ours.Hoodie:
     return ours
 
 
-def build(path: Path, names: list[str], hear: object) -> results.IndexResult:
+def build(path: Path, names: Sequence[str], hear: object) -> results.IndexResult:
     env = environment.system(parallelism=2)
     transaction = TransactionOptions(
         settings=QUICK, lock=address_texts.parse("filesystem"), author=authors.Author()
@@ -147,3 +149,70 @@ def test_bloom_index_of_apache_hudi_finds_keys_by_filters_that_we_built(tmp_path
         found = judge.read(path)
     assert found.num_rows == 18
     assert found.column("ts").to_pylist().count(30) == 4
+
+
+BY_RECORD_INDEX = {
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+}
+INDEXED = replace(MADE, buckets=None, bloom_filter=False, extra=BY_RECORD_INDEX)
+RECORD_INDEXED = {
+    "mor": INDEXED,
+    "cow, version 8": replace(INDEXED, merge_on_read=False, table_version=8),
+    "cow, without partitions": replace(INDEXED, merge_on_read=False, partition_by=()),
+}
+
+
+@pytest.mark.parametrize("kind", RECORD_INDEXED)
+def test_apache_hudi_finds_keys_by_a_record_index_that_we_built_and_keeps_it_up(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    """Its upserts go to the file groups that the index names, and add their keys to it."""
+    made = RECORD_INDEXED[kind]
+    path = tmp_path / "table"
+    ours = built(path, made, [RECORD_INDEX])
+    indexing = [each for each in judge.timeline(path) if each.action == "indexing"]
+    assert [each.state for each in indexing] == [InstantState.COMPLETED]
+    listed = judge.read(path)
+    assert_same_rows(judge.read(path, Query(use_metadata_table=True)), listed, KEY)
+    peer_ours.hoodie("configure", path, "--foreign-writers", *LOCK)
+    options = {**made.write_options(), "hoodie.index.type": "RECORD_INDEX"}
+    judge.write(path, rows_of(range(8, 22), 20), options)
+    ours.write(path, rows_of(range(16, 26), 21), "upsert")
+    judge.write(path, rows_of(range(24, 28), 22), options)
+    assert judge.read(path).num_rows == 28
+    for number in (3, 9, 17, 23, 27):
+        where = f"id = 'key-{number:03d}'"
+        found = judge.read(path, by_metadata(where))
+        assert found.num_rows == 1
+        assert_same_rows(found, judge.read(path, Query(where=where)), KEY)
+        assert_same_rows(peer_ours.read(path, "--where", where), found, KEY)
+    validated = peer_ours.hoodie("metadata", "validate", path)
+    assert validated["keys"] == []
+    assert validated["differences"] == []
+    assert_same_files(path)
+    status = peer_ours.hoodie("index", "status", path)
+    assert "ready" in {each["state"] for each in status["indexes"] if each["name"] == RECORD_INDEX}
+
+
+def test_apache_hudi_leaves_files_out_by_our_record_index(judge: Judge, tmp_path: Path) -> None:
+    """It does not open what has no matching key: such a file may be broken."""
+    path = tmp_path / "table"
+    built(path, replace(INDEXED, merge_on_read=False), [RECORD_INDEX])
+    where = "id = 'key-003'"
+    found = judge.read(path, by_metadata(where))
+    assert found.num_rows == 1
+    broken = [
+        each
+        for each in path.glob("*/*.parquet")
+        if "key-003" not in pq.read_table(each, columns=["id"]).column("id").to_pylist()
+    ]
+    assert broken
+    for each in broken:
+        each.write_bytes(b"broken")
+        each.with_name(f".{each.name}.crc").unlink(missing_ok=True)
+    assert_same_rows(judge.read(path, by_metadata(where)), found, KEY)
+    with pytest.raises(JudgeError):
+        judge.read(path, Query(where=where))

@@ -29,6 +29,7 @@ from support.simulation.schedule_plans import (
     INDEXED_FROM,
     KEYED_FROM,
     PARTITIONED_FROM,
+    ROWED_FROM,
     STATED_FROM,
     Plan,
     Scenario,
@@ -126,6 +127,18 @@ def test_indexes_are_built_and_judged_beside_everything_else() -> None:
         filters += fleet.world.filters
     assert builds > 3
     assert filters > 10
+
+
+def test_record_indexes_are_built_and_judged_beside_everything_else() -> None:
+    """Else that nothing is found would prove nothing."""
+    builds, located = 0, 0
+    for seed in range(ROWED_FROM, ROWED_FROM + 6):
+        fleet = Fleet(plan_of(Scenario.BUILT, seed))
+        fleet.run()
+        builds += fleet.builds
+        located += fleet.world.located
+    assert builds > 3
+    assert located > 10
 
 
 def test_reads_by_statistics_are_judged() -> None:

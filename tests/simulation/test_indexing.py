@@ -3,34 +3,45 @@
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from hoodie import errors
-from hoodie.model import settings
+from hoodie.metadata import index_dropping
+from hoodie.model import settings, table_config
 from hoodie.timeline import table_properties
-from support.simulation import faulty_storage, schedule, schedule_files
+from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+SIMPLE, GLOBAL = table_config.IndexKind.SIMPLE, table_config.IndexKind.GLOBAL_SIMPLE
+MOR, COW = table_config.TableType.MERGE_ON_READ, table_config.TableType.COPY_ON_WRITE
 KINDS = {
     "mor": (CONFIG, settings.ConcurrencyMode.NON_BLOCKING),
-    "cow": (COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC),
+    "cow": (COPY_ON_WRITE, OPTIMISTIC),
+    # Of rows, whose keys are built the record index of; some move to another partition.
+    "keys mor": (schedule_lookups.config_of(MOR, SIMPLE), OPTIMISTIC),
+    "keys cow": (schedule_lookups.config_of(COW, GLOBAL), OPTIMISTIC),
 }
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 class At:
-    """Something else happens, once, right before one mutating call of the builder."""
+    """Something else happens, once, right before one mutating call of the builder, or a writer."""
 
-    def __init__(self, number: int, happening: Callable[[World], object]) -> None:
+    def __init__(
+        self, number: int, happening: Callable[[World], object], name: str = "builder"
+    ) -> None:
         self._left = number
         self._happening = happening
+        self._name = name
         self.world: World | None = None
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
-        if is_mutation and process.name == "builder" and self.world is not None:
+        if is_mutation and process.name == self._name and self.world is not None:
             self._left -= 1
             if self._left == -1:
                 try:
@@ -43,7 +54,8 @@ class At:
 def made(faults: faulty_storage.Faults, kind: str) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
     config, mode = KINDS[kind]
-    world = World(
+    world = (schedule_lookups.LookupWorld if "keys" in kind else World)(
+        schedule.Schedule(),
         faults=faults,
         write_settings=settings.WriteSettings(
             concurrency=mode,
@@ -78,7 +90,7 @@ def check(world: World, *, builds_max: int = 1) -> None:
     world.check_index(builds_max=builds_max)
     world.check()
     world.check_metadata()
-    assert world.filters
+    assert world.filters or world.located
 
 
 def is_being_built(world: World) -> bool:
@@ -136,6 +148,44 @@ def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
 
 
 @EACH_KIND
+def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
+    """T-I07, T-I09: at whichever call of the writer, whose batch is not refused."""
+
+    def build(world: World) -> None:
+        world.build_index(world.writer("builder"))
+
+    for number in range(30):
+        world = made(At(number, build, "other"), kind)
+        world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        world.build_index(world.writer("successor"))  # A write may make fewer calls.
+        later_changes(world)
+        check(world)
+
+
+@EACH_KIND
+@pytest.mark.parametrize("is_built_again", [False, True])
+def test_write_during_which_an_index_is_dropped_completes(kind: str, is_built_again: bool) -> None:
+    """Whatever it has looked up in the index, which may be another by the end."""
+
+    def drop(world: World) -> None:
+        world.drop_index(world.writer("dropper"))
+        world.write(world.writer("meanwhile"), "m0")
+        if is_built_again:
+            world.build_index(world.writer("builder"))
+
+    for number in range(30):
+        world = made(At(number, drop, "other"), kind)
+        world.build_index(world.writer("first builder"))
+        with contextlib.suppress(errors.WriteConflictError):
+            world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        world.build_index(world.writer("successor"))
+        later_changes(world)
+        check(world, builds_max=3)
+
+
+@EACH_KIND
 def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
     """T-I16: another has built the index while it was paused, and others have written."""
 
@@ -188,3 +238,25 @@ def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
         later_changes(world)
         world.build_index(world.writer("successor"))
         check(world, builds_max=2)
+
+
+@EACH_KIND
+def test_drop_of_what_was_not_there_leaves_what_was_built_meanwhile(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the properties before the build, and lists files after it."""
+    world = made(faulty_storage.NoFaults(), kind)
+    take_out = index_dropping._take_out
+
+    def after_build(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
+        monkeypatch.setattr(index_dropping, "_take_out", take_out)
+        world.build_index(world.writer("builder"))
+        return take_out(*arguments)
+
+    monkeypatch.setattr(index_dropping, "_take_out", after_build)
+    world.drop_index(world.writer("dropper"))
+    config = table_properties.load(world.storage, world.process("judge").clock)
+    assert world.index not in config.metadata_partitions, "it was there when the drop was decided"
+    world.build_index(world.writer("successor"))
+    later_changes(world)
+    check(world, builds_max=2)

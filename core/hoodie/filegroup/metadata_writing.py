@@ -106,6 +106,11 @@ def write_empty_log(
     )
 
 
+def makes_group(log_file: files.LogFile) -> bool:
+    """Return whether a log file is the one that makes its file group be there."""
+    return log_file.write_token == _FIRST_TOKEN
+
+
 def write_base(
     storage: Storage,
     group: files.FileGroupId,

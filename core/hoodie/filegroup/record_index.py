@@ -10,7 +10,7 @@ blocks that lie close together in each of their base files. Source: `HoodieBacke
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import index_groups, metadata_merging, metadata_records, metadata_table
+from hoodie import errors
+from hoodie.filegroup import (
+    index_groups,
+    metadata_merging,
+    metadata_records,
+    metadata_table,
+    metadata_writing,
+)
 from hoodie.format import metadata_schemas, record_locations
 from hoodie.format.metadata_avro import Value
 from hoodie.model import files, instants, key_changes
@@ -71,12 +78,21 @@ class RecordIndex:
             table: The MDT, which has the partition.
 
         Raises:
-            FormatError: It is damaged.
+            FormatError: It is damaged, or not ready by that MDT, whatever properties said before.
         """
         self._table = table
         slices = table.latest_slices(key_changes.RECORD_INDEX)
         self._slices = {each.group.file_id: each for each in slices}
         self.groups = index_groups.of(table.data_storage, self._slices)
+        if not self.groups.is_partitioned and not all(map(_is_made, slices)):
+            raise errors.FormatError(
+                f"{self.groups.source} is being built, or was dropped: expected one that is ready"
+            )
+
+    @property
+    def bases(self) -> Mapping[str, instants.InstantTime]:
+        """When the newest slice of each file group begins: of another index these are others."""
+        return {each: found.base_instant_time for each, found in self._slices.items()}
 
     def slices(self, key_space: str | None, keys: pa.Array) -> list[files.FileSlice]:
         """Return the slices that records of some keys of a key space have their place in."""
@@ -173,6 +189,16 @@ def may_hold(
     return [each.group in wanted for each in slices]
 
 
+def _is_made(file_slice: files.FileSlice) -> bool:
+    """Return whether the instant that made a file group of an index of a whole table counts.
+
+    That of a compaction does as well. What writers log in an index that is being built counts
+    before: of their keys alone.
+    """
+    logs = file_slice.log_files
+    return file_slice.base_file is not None or any(map(metadata_writing.makes_group, logs))
+
+
 def _is_worth_it(asked: Sequence[files.FileSlice], slices: Sequence[files.FileSlice]) -> bool:
     """Return whether log files of the index, which are read whole, are less than what it is of.
 
@@ -189,15 +215,28 @@ _SCHEMA = pa.schema([*metadata_merging.SCHEMA, ("time", pa.string())])
 
 def _decoded(keys: pa.Array, found: pa.ChunkedArray, values: pa.ChunkedArray) -> Locations:
     """Return the file groups that records name; each different one is decoded once."""
-    encoded = values.combine_chunks().dictionary_encode()
+    numbers, groups = numbered(values.combine_chunks())
+    places = pc.index_in(keys.cast(pa.binary()), value_set=found).fill_null(NOWHERE)
+    return Locations(
+        keys=keys, numbers=np.append(numbers, NOWHERE)[places.to_numpy()], groups=groups
+    )
+
+
+def numbered(values: pa.Array) -> tuple[npt.NDArray[np.int64], Sequence[files.FileGroupId]]:
+    """Return the file groups that records name, and for each record the number of its own.
+
+    Args:
+        values: As of the schema that records are written with; NOWHERE for nulls.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+    """
+    encoded = values.dictionary_encode()
     groups = [
         record_locations.decode(
             Value(content, metadata_schemas.RECORD.text), key_changes.RECORD_INDEX
         )
         for content in encoded.dictionary.to_pylist()
     ]
-    numbers = encoded.indices.fill_null(NOWHERE).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    places = pc.index_in(keys.cast(pa.binary()), value_set=found).fill_null(NOWHERE)
-    return Locations(
-        keys=keys, numbers=np.append(numbers, NOWHERE)[places.to_numpy()], groups=groups
-    )
+    found = encoded.indices.fill_null(NOWHERE).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return found, groups

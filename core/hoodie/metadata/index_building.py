@@ -15,8 +15,10 @@ base files and logs have each change once, and nothing has to be caught up with.
 leaves a plan that is executed again with a later time: its base files hide what was logged before,
 and no reader counts what is left of the dead one.
 
-Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, and
-of 64 bloom filters.
+The record index is built by `record_index_building`, which also has a check before the publication.
+
+Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, of 64
+bloom filters, and of the keys of one file group of the record index.
 
 Source: `ScheduleIndexActionExecutor.java`, `RunIndexActionExecutor.java`; protocol.md: Indexes
 built beside writers.
@@ -49,8 +51,17 @@ from hoodie.metadata import (
     index_dropping,
     index_steps,
     initial_statistics,
+    record_index_building,
 )
-from hoodie.model import commits, file_statistics, files, instants, plans, results
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    key_changes,
+    plans,
+    results,
+)
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, table_properties
 from hoodie.transaction import lifecycle, manager, table_lock
@@ -194,8 +205,17 @@ class _Builder:
     def _build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
         client = self._client
         for _ in range(_ROUNDS_MAX):
-            begin = functools.partial(index_steps.begin, client, self._target.schema, opened, plan)
+            begin = functools.partial(
+                index_steps.begin,
+                client,
+                self._target.schema,
+                opened,
+                plan,
+                record_groups=self._record_groups(plan),
+            )
             begun = client.lock.decide(begin)
+            record_index = record_index_building.RecordIndexBuild(client, begun, self._hear)
+            checks: list[lifecycle.Effect] = []
             try:
                 snapshot = snapshots.take(client.storage, begun.config, begun.timeline)
                 data_files = initial_statistics.data_files(snapshot)
@@ -203,6 +223,10 @@ class _Builder:
                     *self._statistics(begun, snapshot, data_files),
                     *self._filters(begun, data_files),
                 ]
+                if key_changes.RECORD_INDEX in plan.names:
+                    stats += record_index.write(snapshot)
+                    record_index.look_ahead()
+                    checks.append(record_index.check)
             except errors.NotFoundError as error:
                 # Its timeline is archived by now.
                 logger.info("%s: beginning again: %s", client.storage.uri, error)
@@ -215,11 +239,18 @@ class _Builder:
 
             publish = functools.partial(index_steps.publish, client, begun, stats)
             self._hear("publishing")
-            return lifecycle.complete(client, opened, content, effects=[publish])
+            return lifecycle.complete(client, opened, content, effects=[publish, *checks])
         raise errors.ConflictError(
             f"the timeline of {client.storage.uri} is archived faster than its files can be read; "
             "retry, or keep more of it"
         )
+
+    def _record_groups(self, plan: plans.Indexing) -> int:
+        """Return how many file groups a record index gets, if the plan has one."""
+        if key_changes.RECORD_INDEX not in plan.names:
+            return 0
+        snapshot = snapshots.take(self._client.storage, self._target.config)
+        return record_index_building.count_file_groups(self._client, snapshot, self._engine)
 
     def _statistics(
         self, begun: index_steps.Begun, snapshot: snapshots.Snapshot, data_files: _DataFiles

@@ -21,12 +21,12 @@ BUILDABLE = (
     file_statistics.COLUMN_STATS,
     file_statistics.PARTITION_STATS,
     file_statistics.BLOOM_FILTERS,
+    key_changes.RECORD_INDEX,
 )
 """In the order of building."""
 
 _NOT_BUILT = {
     metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
-    key_changes.RECORD_INDEX: "this version keeps one up that Apache Hudi has built",
 }
 
 
@@ -102,15 +102,16 @@ def request_refusal(
             f"{config.name} has no metadata table, which its indexes are in: make one by "
             "`hoodie metadata init`"
         )
+    of_keys = _record_index_refusal(names, config)
+    if of_keys is not None:
+        return of_keys
     if config.has_foreign_writers:
         return errors.UnsupportedError(
             f"other engines may write {config.name}, and this version does not build indexes "
             "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
             "make the metadata table again by `hoodie metadata init --rebuild`"
         )
-    if file_statistics.PARTITION_STATS in names:
-        return _partition_stats_refusal(names, config)
-    return None
+    return _partition_stats_refusal(names, config)
 
 
 def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
@@ -130,10 +131,32 @@ def _expected() -> str:
     return f"{', '.join(BUILDABLE[:-1])} or {BUILDABLE[-1]}"
 
 
+def _record_index_refusal(
+    names: Sequence[str], config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    name = key_changes.RECORD_INDEX
+    if name not in names:
+        return None
+    if config.has_foreign_writers:
+        return errors.UnsupportedError(
+            f"other engines may write {config.name}, and this version does not build {name} beside "
+            "them: if none does, say so by `hoodie configure --no-foreign-writers`; else have "
+            "Apache Hudi build it"
+        )
+    if not config.record_key_fields:
+        return errors.InvalidInputError(
+            f"{config.name} has no record key, expected one: no filter or write names the keys of "
+            f"its rows, and {name} is not built"
+        )
+    return None
+
+
 def _partition_stats_refusal(
     names: Sequence[str], config: table_config.TableConfig
 ) -> errors.HoodieError | None:
     name, of_files = file_statistics.PARTITION_STATS, file_statistics.COLUMN_STATS
+    if name not in names:
+        return None
     if not config.partition_fields:
         return errors.InvalidInputError(f"{config.name} has no partitions: {name} is not built")
     if of_files not in (*names, *config.metadata_partitions):

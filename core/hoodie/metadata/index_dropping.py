@@ -120,7 +120,11 @@ def _drop(client: Client, names: Sequence[str]) -> set[str]:
                 (*config.metadata_partitions, *config.metadata_partitions_inflight)
             )
         )
-        return _take_out(client, scope, names, config)
+        left = _take_out(client, scope, names, config)
+        if left and not index_decisions.without(names, config):
+            # Else a build that has begun since the properties were read has listed files here.
+            publication.take_number(client, scope, scope.check)
+        return left
 
     left = client.lock.decide(decide)
     client.storage.delete_unordered(left)

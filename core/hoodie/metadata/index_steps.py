@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
+from hoodie.filegroup import index_groups, metadata_writing
 from hoodie.metadata import index_decisions, initial_statistics, partition_making
 from hoodie.model import (
     commits,
     file_statistics,
     files,
     instants,
+    key_changes,
     plans,
     schemas,
     table_config,
@@ -63,6 +65,7 @@ class Begun:
         config: The table's configuration since.
         schema: Its columns.
         wanted: Which statistics.
+        record_groups: How many file groups a record index has.
     """
 
     opened: OpenAction
@@ -72,6 +75,7 @@ class Begun:
     config: table_config.TableConfig
     schema: schemas.TableSchema
     wanted: file_statistics.Wanted
+    record_groups: int = 0
 
 
 def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_decisions.Build]:
@@ -114,11 +118,22 @@ def begin(
     opened: OpenAction,
     plan: plans.Indexing,
     scope: table_lock.LockScope,
+    *,
+    record_groups: int = 0,
 ) -> Begun:
     """Have every change that completes from now on logged in the partitions of a plan.
 
     The epoch that does so takes the build's time, so that all later ones are greater (CH4), and
     fails where another change was made on which nothing here was decided.
+
+    Args:
+        client: Of the process that executes the plan.
+        schema: The table's columns, if no commit has them.
+        opened: The action.
+        plan: Its plan.
+        scope: In which it is decided.
+        record_groups: How many file groups a record index gets, or as many as there are files of:
+            writers count those that a dead builder has left.
 
     Raises:
         ConflictError: The plan was given up, or a partition is ready by now.
@@ -151,9 +166,14 @@ def begin(
         wanted = file_statistics.wanted(since, columns.arrow, None)
         index_definitions.put_of_statistics(client.storage, config, wanted, is_only=False)
         changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+    if key_changes.RECORD_INDEX in plan.names:
+        index_definitions.put_of_record_index(client.storage)
+        changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+        record_groups = _with_left(client, record_groups)
     time = client.time_after(scope, true_time.Parity.EPOCH)
     for name in plan.names:
-        partition_making.begin(beside(client), name, groups(name), time, is_ours)
+        found = groups(name, record_groups)
+        partition_making.begin(beside(client), name, found, time, is_ours)
     change = epochs.Change(
         id=client.random.uuid(), time=time, author=str(client.author), properties=changes
     )
@@ -167,7 +187,26 @@ def begin(
         config=since,
         schema=columns,
         wanted=wanted,
+        record_groups=record_groups,
     )
+
+
+def _with_left(client: Client, record_groups: int) -> int:
+    """Return how many file groups a record index gets beside files that somebody has left.
+
+    Raises:
+        ConflictError: They are of an index of each partition.
+    """
+    ids = metadata_writing.group_ids(beside(client), key_changes.RECORD_INDEX)
+    if not ids:
+        return record_groups
+    found = index_groups.of(client.storage, ids)
+    if found.is_partitioned:
+        raise errors.ConflictError(
+            f"{client.storage.uri} has files of a record index of each partition that was dropped, "
+            f"such as {ids[0]}: `hoodie index drop {key_changes.RECORD_INDEX}` removes them"
+        )
+    return max(record_groups, 1 + max(found.by_key_space[None]))
 
 
 def _refuse_grown(
@@ -234,6 +273,7 @@ def beside(client: Client) -> Storage:
     return metadata_timelines.opened(client.storage)
 
 
-def groups(name: str) -> Sequence[files.FileGroupId]:
-    """Return the file groups that a partition is made with."""
-    return partition_making.groups(name, FILE_GROUPS[name])
+def groups(name: str, record_groups: int = 0) -> Sequence[files.FileGroupId]:
+    """Return the file groups that a partition is made with; so many those of a record index."""
+    count = record_groups if name == key_changes.RECORD_INDEX else FILE_GROUPS[name]
+    return partition_making.groups(name, count)

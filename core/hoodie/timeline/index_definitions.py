@@ -117,7 +117,29 @@ def put_of_statistics(
         "version": "V2" if has_value_types else "V1",
     }
     others = {} if is_only else _read(storage)
-    document = {"indexDefinitions": {**others, file_statistics.COLUMN_STATS: definition}}
+    _put(storage, {**others, file_statistics.COLUMN_STATS: definition})
+
+
+def put_of_record_index(storage: Storage) -> None:
+    """Write the definition of a record index of the whole table beside those that are there.
+
+    Raises:
+        FormatError: What is there is damaged.
+        StorageError: Not done.
+    """
+    definition = {
+        "indexName": key_changes.RECORD_INDEX,
+        "indexType": key_changes.RECORD_INDEX,
+        "indexFunction": "",
+        "sourceFields": [],
+        "indexOptions": {_IS_PARTITIONED: "false"},
+        "version": "V1",
+    }
+    _put(storage, {**_read(storage), key_changes.RECORD_INDEX: definition})
+
+
+def _put(storage: Storage, definitions: Mapping[str, object]) -> None:
+    document = {"indexDefinitions": definitions}
     content = json.dumps(document, indent=2).encode()
     try:
         storage.create(PATH, content)

@@ -1,8 +1,9 @@
 """What a write did not gather of its files while it wrote them, since nothing asked for it then.
 
 Indexes are built and dropped beside writes. A write completes by the configuration that the table
-has in that lock scope, so it looks into its own files for statistics and bloom filters that it does
-not have, before it takes the lock. If the table is configured anew meanwhile, it looks again.
+has in that lock scope, so it looks into its own files for statistics, bloom filters and record keys
+that it does not have, before it takes the lock. If the table is configured anew meanwhile, it looks
+again.
 
 Bloom filters are always read: a task does not send them along (`key_footers`), and a lock scope
 with a request for each file would be long. Source: RFC-45; protocol.md: The metadata table (M-P).
@@ -14,9 +15,23 @@ from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.engine import ahead
-from hoodie.filegroup import key_footers, metadata_records, statistics_reading
+from hoodie.filegroup import (
+    held_keys,
+    key_footers,
+    metadata_records,
+    statistics_reading,
+    stored_keys,
+)
 from hoodie.format import bloom_filters, file_names
-from hoodie.model import commits, file_statistics, partition_columns, schemas, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    key_changes,
+    partition_columns,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.timeline import index_definitions
 from hoodie.transaction.client import Client, OpenAction
@@ -44,16 +59,24 @@ class Gathered:
         config: The table's configuration that asks for it.
         filters: The bloom filters of base files, by path.
         statistics: Those of files without all that are needed, by path.
+        keys: What was done to the keys of file groups, by the paths of files without it.
     """
 
     config: table_config.TableConfig
     filters: Mapping[str, bloom_filters.StoredFilter] = field(default_factory=dict)
     statistics: Mapping[str, tuple[ColumnStatistics, ...]] = field(default_factory=dict)
+    keys: Mapping[str, key_changes.KeyChanges] = field(default_factory=dict)
 
     def completed(self, stats: Sequence[commits.WriteStat]) -> Sequence[commits.WriteStat]:
-        """Return stats of the write with the statistics that were found since."""
-        found = self.statistics
-        return [replace(each, statistics=found.get(each.path, each.statistics)) for each in stats]
+        """Return stats of the write with the statistics and keys that were found since."""
+        return [
+            replace(
+                each,
+                statistics=self.statistics.get(each.path, each.statistics),
+                keys=self.keys.get(each.path, each.keys),
+            )
+            for each in stats
+        ]
 
 
 def gather(
@@ -67,7 +90,7 @@ def gather(
     A file that is gone by now is left out: in the lock scope it is found who took the write back.
     Requests: those of the footers of base files, if there are bloom filters. Where the table was
     configured anew since the data was prepared, one for the definitions of indexes, and those of a
-    read of each file that lacks statistics.
+    read of each file that lacks statistics or keys; for keys also of what a base file replaced.
 
     Args:
         client: Whose write it is.
@@ -90,7 +113,10 @@ def gather(
     statistics: Mapping[str, tuple[ColumnStatistics, ...]] = {}
     if config != opened.prepared_for and file_statistics.is_needed(config):
         statistics = _statistics(client, opened, metadata, config)
-    return Gathered(config=config, filters=filters, statistics=statistics)
+    keys: Mapping[str, key_changes.KeyChanges] = {}
+    if key_changes.RECORD_INDEX in config.metadata_partitions_kept_up:
+        keys = _keys(client, opened, metadata, config)
+    return Gathered(config=config, filters=filters, statistics=statistics, keys=keys)
 
 
 def _statistics(
@@ -115,3 +141,25 @@ def _statistics(
     threads = min(client.parallelism, _READ_AT_ONCE)
     found = ahead.results(functools.partial(statistics_reading.of_file, source), lacking, threads)
     return {each.path: stats for each, stats in zip(lacking, found, strict=True)}
+
+
+def _keys(
+    client: Client,
+    opened: OpenAction,
+    metadata: commits.CommitMetadata,
+    config: table_config.TableConfig,
+) -> Mapping[str, key_changes.KeyChanges]:
+    lacking = [stat for stat in metadata.stats if stat.keys is None]
+    if not lacking:
+        return {}
+    source = held_keys.KeySource(
+        client.storage,
+        config,
+        partition_columns.whole(schemas.from_avro(metadata.extra[commits.SCHEMA_KEY]), config),
+        lambda time: time == opened.requested_time,
+    )
+    is_alone = client.settings.concurrency is not settings.ConcurrencyMode.NON_BLOCKING
+    read = functools.partial(stored_keys.changes_by, source, takes_keys_out=is_alone)
+    threads = min(client.parallelism, _READ_AT_ONCE)
+    found = ahead.results(read, lacking, threads)
+    return {each.path: keys for each, keys in zip(lacking, found, strict=True)}

@@ -37,7 +37,7 @@ from hoodie import errors
 from hoodie.filegroup import metadata_records
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, table_config
-from hoodie.timeline import active, transitions, true_time
+from hoodie.timeline import active, table_properties, transitions, true_time
 from hoodie.transaction import (
     admission,
     authors,
@@ -89,6 +89,10 @@ Settlement = Callable[[table_lock.LockScope, OpenAction], metadata_records.Settl
 """Returns a write's keys as the metadata table needs them, by what others have published since;
 raises where the write must not complete."""
 
+Settling = Callable[[table_config.TableConfig, Sequence[commits.WriteStat]], Settlement | None]
+"""Looks the keys of a write's stats up before the lock, as a configuration asks for it; None where
+it asks for nothing."""
+
 DataChanges = Callable[[table_lock.LockScope, OpenAction], metadata_records.Changes]
 """Returns the changes for the metadata table, after all checks; raises as a check does."""
 
@@ -103,7 +107,7 @@ class Adjustment:
     """
 
     metadata: Amendment | None = None
-    keys: Settlement | None = None
+    keys: Settling | None = None
 
 
 AS_IT_IS = Adjustment()
@@ -506,8 +510,30 @@ class _Commit:
         self.gather(opened.config)
 
     def gather(self, config: table_config.TableConfig) -> None:
-        """Find in the files what a configuration asks for and the metadata lacks."""
+        """Find what a configuration asks for: in the files, and of keys in the record index.
+
+        Raises:
+            FormatError: A file is broken, or the metadata table, as long as it is that of the same
+                configuration: indexes are dropped while they are looked into.
+        """
+        while True:
+            try:
+                self._gather(config)
+            except errors.FormatError as error:
+                now = table_properties.load(self._client.storage, self._client.clock)
+                if now == config:
+                    raise
+                logger.info("%s: gathering again: %s", self._client.storage.uri, error)
+                config = now
+            else:
+                return
+
+    def _gather(self, config: table_config.TableConfig) -> None:
         self._late = late_gathering.gather(self._client, self._opened, self._metadata, config)
+        self._stats = self._late.completed(self._metadata.stats)
+        self._settlement = None
+        if self._adjustment.keys is not None:
+            self._settlement = self._adjustment.keys(config, self._stats)
 
     def amend(self, scope: table_lock.LockScope, now: OpenAction) -> None:
         """Adjust the metadata; a `publication.Check`."""
@@ -544,14 +570,14 @@ class _Commit:
         """
         if now.config != self._late.config:
             raise late_gathering.ReconfiguredError(now.config)
-        adjustment = self._adjustment
-        settled = metadata_records.SettledKeys(written=self._metadata.stats)
-        if adjustment.keys is not None:
-            settled = adjustment.keys(scope, now)
+        settled = metadata_records.SettledKeys(written=self._stats)
+        if self._settlement is not None:
+            settled = self._settlement(scope, now)
         # Without an amendment it is what the action began with.
-        published = None if adjustment.metadata is None else self._amended.extra[commits.SCHEMA_KEY]
+        has_amendment = self._adjustment.metadata is not None
+        published = self._amended.extra[commits.SCHEMA_KEY] if has_amendment else None
         return metadata_records.Changes(
-            written=self._late.completed(settled.written),
+            written=settled.written,
             removed_keys=settled.removed,
             filters=self._late.filters,
             published=published,

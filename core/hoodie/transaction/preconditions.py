@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records, metadata_table
-from hoodie.model import instants, key_changes, table_config, time_zones
+from hoodie.model import instants, table_config, time_zones
 from hoodie.timeline import active, contents
 from hoodie.transaction import authors, fencing
 
@@ -35,14 +35,11 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "chain": lambda config: config.chain,
     "foreign writers": lambda config: config.has_foreign_writers,
     "presence of a metadata table": lambda config: bool(config.metadata_partitions),
-    "presence of a record index": lambda config: (
-        key_changes.RECORD_INDEX in config.metadata_partitions
-    ),
     "time zone": lambda config: config.time_zone and config.time_zone.name,
 }
 """What data files were made by: a write that began under one value cannot end under another.
 
-Of the metadata table's other partitions what a write did not gather is found in its files."""
+Of the metadata table's partitions what a write did not gather is found in its files."""
 
 
 def name_refusal(instant: instants.Instant) -> Refusal:

@@ -225,7 +225,8 @@ class TableLock:
 
         In a table with a chain whoever is overtaken decides everything again, on the newest
         timeline (CH3). Somebody else's change was made each time, so that the table never stands
-        still. The same holds if a file of the timeline was archived meanwhile and is missing.
+        still. The same holds if a file of the timeline was archived meanwhile and is missing, or
+        those of an index that was dropped.
 
         Raises:
             HoodieError: As `scope`, and what it raises itself.
@@ -238,7 +239,7 @@ class TableLock:
                     return decide(scope)
             except errors.OvertakenError as overtaken:
                 logger.info("deciding again: %s", overtaken)
-            except errors.NotFoundError as error:
+            except (errors.NotFoundError, errors.FormatError) as error:
                 if entered is None or not self._is_old(entered):
                     raise
                 logger.info("deciding again: %s", error)

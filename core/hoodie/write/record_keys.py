@@ -12,6 +12,10 @@ take the key out of that file group itself (`write.partition_moves`): the index 
 
 Keys of file groups that the write retires are taken out, but for those that it writes again.
 
+While the index is being built nothing can be looked up there. A write logs all keys that it has
+brought, and takes out those alone that certainly were where it took them from; the builder finds
+keys that are in two file groups (`metadata.record_index_building`).
+
 The newest record of a key counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a key that it brings: its record would lie below.
 
@@ -145,9 +149,10 @@ class RecordKeys:
     def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> "_Now":
         """Return the index as others have changed it since the write began."""
         table = metadata_table.MetadataTable(self._storage, scope.timeline)
+        index = record_index.RecordIndex(table)
         now = _Now(
-            index=record_index.RecordIndex(table),
-            is_compacted=_last_compacted(table.timeline) != self._looked_up.compacted,
+            index=index,
+            is_compacted=not self._looked_up.bases.items() <= index.bases.items(),
             since=since,
         )
         if now.index.groups.is_partitioned is not self._looked_up.is_partitioned:
@@ -179,7 +184,7 @@ class _Now:
 
     Attributes:
         index: The index.
-        is_compacted: Whether it was compacted since the look-up.
+        is_compacted: Whether it was compacted since the look-up, or built again.
         since: What has changed it since the write began.
     """
 
@@ -193,12 +198,12 @@ class _LookedUp:
     """What a write says of keys, and where they were.
 
     Attributes:
-        compacted: When the last compaction of the metadata table had completed.
+        bases: As of `RecordIndex.bases`.
         is_partitioned: Whether the index is one of each partition.
         key_spaces: The keys by where one is once.
     """
 
-    compacted: str
+    bases: Mapping[str, instants.InstantTime]
     is_partitioned: bool
     key_spaces: "Sequence[_KeySpace]"
 
@@ -366,8 +371,8 @@ class _KeySpace:
             # Perhaps only since the write began: written again it finds out.
             raise errors.WriteConflictError(f"{message}; write the batch of {write.inflight} again")
         raise errors.InvalidInputError(
-            f"{message}; delete it there first, or drop the index: `hoodie metadata init "
-            "--rebuild` makes the metadata table without it"
+            f"{message}; delete it there first, or drop the index: "
+            f"`hoodie index drop {key_changes.RECORD_INDEX}`"
         )
 
     def _refuse_below(self, write: OpenAction, logged: record_index.Logged) -> None:
@@ -402,9 +407,56 @@ def settlement(
     Raises:
         HoodieError: As `RecordKeys`.
     """
-    if key_changes.RECORD_INDEX not in config.metadata_partitions:
+    if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
         return None
-    return RecordKeys(storage, stats, retired).settle
+    if key_changes.RECORD_INDEX in config.metadata_partitions:
+        return RecordKeys(storage, stats, retired).settle
+    settled = while_built(stats, retired, deletes_anywhere=config.has_global_index)
+    return lambda scope, write: settled
+
+
+def while_built(
+    stats: Sequence[commits.WriteStat],
+    retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
+    *,
+    deletes_anywhere: bool,
+) -> metadata_records.SettledKeys:
+    """Return the keys that an index has to learn of which is being built.
+
+    A log file may delete a key that is in another file group, whose record must stay. What stays of
+    a key that is gone is found by no read, and keeps it from other partitions.
+
+    Args:
+        stats: Of the write, with keys.
+        retired: The keys in file groups that it retires.
+        deletes_anywhere: Whether a delete is of the file group that has the row, if one has it: by
+            a look-up in all partitions.
+    """
+    keys = [stat.keys or key_changes.NONE for stat in stats]
+    brought = pa.concat_arrays([pa.array([], pa.string()), *(each.added for each in keys)])
+
+    def gone(removed: pa.Array) -> pa.Array:
+        return removed.filter(pc.invert(pc.is_in(removed, value_set=brought)))
+
+    def is_certain(stat: commits.WriteStat) -> bool:
+        return deletes_anywhere or not stat.log_files
+
+    removed: defaultdict[str, list[pa.Array]] = defaultdict(list)
+    for group, held in retired.items():
+        removed[group.partition_path].append(gone(held))
+    return metadata_records.SettledKeys(
+        written=[
+            replace(
+                stat,
+                keys=key_changes.KeyChanges(
+                    added=each.added,
+                    removed=gone(each.removed if is_certain(stat) else each.removed.slice(0, 0)),
+                ),
+            )
+            for stat, each in zip(stats, keys, strict=True)
+        ],
+        removed={path: pa.concat_arrays(arrays) for path, arrays in removed.items()},
+    )
 
 
 def _looked_up(
@@ -425,7 +477,7 @@ def _looked_up(
             for group, keys in retired.items():
                 gone[index.groups.key_space(group.partition_path)][group] = keys
             return _LookedUp(
-                compacted=_last_compacted(table.timeline),
+                bases=index.bases,
                 is_partitioned=index.groups.is_partitioned,
                 key_spaces=[
                     _KeySpace(index, each, by_key_space[each], gone[each])
@@ -438,14 +490,6 @@ def _looked_up(
         f"the metadata table of {storage.uri} was compacted during each of {_TRIES_MAX} look-ups "
         f"of keys: write the batch again; {missing}"
     )
-
-
-def _last_compacted(timeline: active.ActiveTimeline) -> str:
-    """Return when the last compaction of the metadata table completed; before all if none did."""
-    compactions = (
-        each for each in timeline.completed_writes if each.action is instants.Action.COMMIT
-    )
-    return max((str(each.completion_time) for each in compactions), default="")
 
 
 def _names(keys: pa.Array | pa.ChunkedArray) -> str:

@@ -183,15 +183,22 @@ class WriteSession:
         )
 
     def _adjustment(self, metadata: commits.CommitMetadata) -> lifecycle.Adjustment:
-        storage, config = self._client.storage, self.task.config
-        retired = record_keys.NO_KEYS
-        if metadata.replaced and self.task.tracks_keys:
-            schema, threads = self.task.stored_schema, self._client.parallelism
-            retired = replacements.keys_of(storage, config, schema, metadata.replaced, threads)
+        storage = self._client.storage
+
+        def settlement(
+            config: table_config.TableConfig, stats: Sequence[commits.WriteStat]
+        ) -> lifecycle.Settlement | None:
+            if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
+                return None
+            retired = record_keys.NO_KEYS
+            if metadata.replaced:
+                schema, threads = self.task.stored_schema, self._client.parallelism
+                retired = replacements.keys_of(storage, config, schema, metadata.replaced, threads)
+            return record_keys.settlement(storage, config, stats, retired)
+
         keeps_newer = self._client.settings.keeps_newer_columns
         return lifecycle.Adjustment(
-            metadata=self._choice_of_columns if keeps_newer else None,
-            keys=record_keys.settlement(storage, config, metadata.stats, retired),
+            metadata=self._choice_of_columns if keeps_newer else None, keys=settlement
         )
 
     def abort(self, *, has_tasks_left: bool) -> None:
@@ -620,9 +627,15 @@ def _task(
     begun: stored_schemas.StoredSchema | None,
 ) -> tasks.WriteTask:
     stored = target.schema if begun is None else schema_conflicts.with_added(begun, target.added)
+    # Keys are looked up in the indexes that there are now, whenever the table was opened.
+    config = replace(
+        target.config,
+        metadata_partitions=opened.config.metadata_partitions,
+        metadata_partitions_inflight=opened.config.metadata_partitions_inflight,
+    )
     return tasks.WriteTask(
         table_uri=target.storage.uri,
-        config=target.config,
+        config=config,
         schema=target.schema,
         stored_schema=stored,
         instant_time=opened.requested_time,
@@ -635,7 +648,7 @@ def _task(
         hashing_config=_hashing_config(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
-        tracks_keys=key_changes.RECORD_INDEX in target.config.metadata_partitions,
+        tracks_keys=key_changes.RECORD_INDEX in config.metadata_partitions_kept_up,
         sort_by=options.sort_by,
     )
 

@@ -262,7 +262,7 @@ RULES: Mapping[str, Callable[[Combination], bool]] = {
     "A record index is in the metadata table": lambda each: (
         each.index == "record" and each.metadata == "none"
     ),
-    "Only Apache Hudi creates a record index": lambda each: (
+    "Only Apache Hudi creates a table with a record index": lambda each: (
         each.index == "record" and each.maker == "ours"
     ),
     "Only with an index of the whole table a record changes its partition": lambda each: (

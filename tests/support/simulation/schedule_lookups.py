@@ -19,23 +19,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.filegroup import reading, snapshots
+from hoodie.filegroup import metadata_table, reading, snapshots
 from hoodie.model import (
     commits,
     file_statistics,
     files,
     instants,
+    key_changes,
     predicates,
     schemas,
     table_config,
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
+from hoodie.services import record_index_checks
 from hoodie.storage import protocol
-from hoodie.timeline import active
+from hoodie.timeline import active, table_properties
 from hoodie.transaction import heartbeats, lifecycle
 from hoodie.transaction.client import Client, OpenAction
-from hoodie.write import batches, inserted_keys, tasks
+from hoodie.write import batches, inserted_keys, record_keys, replacements, tasks
 from support.simulation import invariants, schedule, schedule_rows
 from support.simulation.schedule_world import ANOTHER_PARTITION, PARTITION, World
 
@@ -108,6 +110,7 @@ class LookupWorld(World):
     """One table, its lock service, and the processes that use them."""
 
     schema = SCHEMA
+    index = key_changes.RECORD_INDEX
 
     def __init__(self, time: schedule.Schedule, **options: Any) -> None:  # noqa: ANN401 - as of a world
         self.seen: list[Seen] = []
@@ -152,7 +155,7 @@ class LookupWorld(World):
             committed=snapshots.committed_instants(opened.timeline),
             replaced=snapshots.replaced_groups(writer.storage, opened.timeline),
             statistics=file_statistics.wanted(opened.config, SCHEMA.arrow, None),
-            tracks_keys=self.has_record_index,
+            tracks_keys=self.index in opened.config.metadata_partitions_kept_up,
         )
         if selection is not None:
             batch = batches.of_stored(selection.rows, how.config, SCHEMA)
@@ -201,6 +204,44 @@ class LookupWorld(World):
             seen=frozenset(self._writes_of(snapshot)),
             rows=pa.concat_tables([pa.schema(fields).empty_table(), *rows]),
         )
+
+    @property
+    def has_record_index(self) -> bool:
+        """False: its keys are those of rows, and are not drawn."""
+        return False
+
+    def settling(self, writer: Client, replaced: replacements.Replaced) -> lifecycle.Settling:
+        def settlement(
+            config: table_config.TableConfig, stats: Sequence[commits.WriteStat]
+        ) -> lifecycle.Settlement | None:
+            if self.index not in config.metadata_partitions_kept_up:
+                return None
+            retired = record_keys.NO_KEYS
+            if replaced.groups:
+                retired = replacements.keys_of(writer.storage, config, SCHEMA, replaced.groups, 1)
+            return record_keys.settlement(writer.storage, config, stats, retired)
+
+        return settlement
+
+    def check_metadata(self) -> None:
+        """Check also that the record index, if it is there, names the file group of each row."""
+        super().check_metadata()
+        config = table_properties.load(self.storage, self.process("judge").clock)
+        if self.index not in config.metadata_partitions:
+            return
+        timeline = active.load(self.storage)
+        snapshot = snapshots.take(self.storage, config, timeline)
+        table = metadata_table.MetadataTable(self.storage, timeline)
+        reader = reading.SliceReader(self.storage, config, SCHEMA, snapshot.committed.is_committed)
+        slices = [
+            each
+            for path in snapshot.view.partitions()
+            for each in snapshot.view.latest_slices(path)
+        ]
+        engine = self.process("judge").engine
+        wrong = list(record_index_checks.wrong_keys(table, reader, engine, slices))
+        assert not wrong, wrong
+        self.located += len(self._see(snapshot, self.storage).rows)
 
     def key_checks(
         self, writer: Client, written: Sequence[commits.Written]

@@ -234,6 +234,10 @@ STATED_FROM = 300_000
 """From this seed on metadata tables have statistics, and no record index."""
 
 
+ROWED_FROM = 400_000
+"""From this seed on indexes are built of the keys of rows: record indexes."""
+
+
 _INDEXES = (
     table_config.IndexKind.BUCKET,
     table_config.IndexKind.SIMPLE,
@@ -244,6 +248,8 @@ _INDEXES = (
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
+    if seed >= ROWED_FROM and plan.indexers:
+        plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan
@@ -626,6 +632,20 @@ def _with_indexers(plan: Plan, source: random.Random) -> Plan:
     """Return a plan whose table has a metadata table, without bloom filters in the beginning."""
     indexed = _with_a_metadata_table_and_a_lying_lock(plan, source)
     return replace(indexed, indexers=source.choice((1, 1, 2)), archivers=source.choice((0, 0, 1)))
+
+
+def _with_keys_to_index(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan with rows whose keys writers look up, and which move and are replaced."""
+    rate = source.choice((0.0, 0.0, 0.3))
+    keyed = _with_moves if rate == 0.0 and source.random() < 0.6 else _with_lookups
+    return replace(
+        keyed(replace(plan, compactors=source.choice((1, 2))), source),
+        has_chain=plan.has_chain,
+        page_names=plan.page_names,
+        names_groups=False,
+        has_shared_columns=False,
+        replacement_rate=rate,
+    )
 
 
 def _indexed(plan: Plan, source: random.Random) -> Plan:

@@ -5,6 +5,7 @@ Data files hold a line of text for each write in them, under the names of real o
 library's.
 """
 
+import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -111,6 +112,8 @@ class World:
     schema = SCHEMA
     filters = 0  # How many bloom filters were judged.
     skips = 0  # Of how many writes, by statistics, a read with a filter was.
+    located = 0  # How many rows were found by a record index that was built.
+    index: str = filtered_metadata.PARTITION  # What is built and dropped.
 
     def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
@@ -263,24 +266,23 @@ class World:
         self.compacted += upkeep.run_by(service, self.config) is not None
 
     def build_index(self, service: Client) -> bool:
-        """Have bloom filters built; return whether there were none before."""
+        """Have the index built; return whether there was none before."""
         target = manager.Target(storage=service.storage, config=self.config, schema=self.schema)
         engine = self.process_of(service).engine
-        names = (filtered_metadata.PARTITION,)
-        return bool(index_building.build_by(service, target, names, engine).built)
+        return bool(index_building.build_by(service, target, (self.index,), engine).built)
 
     def drop_index(self, service: Client) -> None:
-        """Drop bloom filters, or give their build up."""
-        index_dropping.drop_by(service, self.config, (filtered_metadata.PARTITION,))
+        """Drop the index, or give its build up."""
+        index_dropping.drop_by(service, self.config, (self.index,))
 
     def check_index(self, *, builds_max: int) -> None:
-        """Check that bloom filters are ready, and that nothing is being built.
+        """Check that the index is ready, and that nothing is being built.
 
         Args:
             builds_max: So many builds at most have been completed; none of them is pending.
         """
         self.config = table_properties.load(self.storage, self.process("judge").clock)
-        assert filtered_metadata.PARTITION in self.config.metadata_partitions
+        assert self.index in self.config.metadata_partitions
         assert not self.config.metadata_partitions_inflight
         indexing = [
             each
@@ -491,9 +493,7 @@ class World:
                     conflicts.commit_check(writer, self.untouched(written), replaced),
                     *self.key_checks(writer, written),
                 ],
-                lifecycle.Adjustment(
-                    keys=record_keys.settlement(writer.storage, opened.config, stats)
-                ),
+                lifecycle.Adjustment(keys=self.settling(writer, replaced)),
             )
         except errors.HoodieError as error:
             if opened.requested_time in self.timeline.pending_times and _is_missing(error):
@@ -692,9 +692,14 @@ class World:
         """Read a slice; return which writes it holds, in the order in which they were merged."""
         return writes_in(content(reader.storage, task.file_slice))
 
+    def settling(self, writer: Client, replaced: replacements.Replaced) -> lifecycle.Settling:
+        """Return what settles the keys of a write."""
+        del replaced  # Of lines of text nobody knows what keys were in them.
+        return functools.partial(record_keys.settlement, writer.storage)
+
     @property
     def has_record_index(self) -> bool:
-        """Whether the table has one; not any more once its metadata table was made again."""
+        """Whether it has one, of drawn keys; not once its metadata table was made again."""
         return key_changes.RECORD_INDEX in self.config.metadata_partitions
 
     @property

@@ -11,12 +11,13 @@ from hoodie.cli.views import indexes as views
 from hoodie.transaction import authors
 
 DETAILS = """Indexes are partitions of a table's metadata table: column_stats, partition_stats,
-which needs column_stats, and bloom_filters.
+which needs column_stats, bloom_filters, and record_index, which has each key once in the table.
 
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. It refuses
-tables that other engines may write; `hoodie metadata init` makes the statistics of such a table.
+tables that other engines may write; `hoodie metadata init` makes the statistics of such a table. A
+record index is given up if a key is in two file groups.
 
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
@@ -26,6 +27,7 @@ EXAMPLES = """Examples:
 
   hoodie index status /data/trips
   hoodie index build /data/trips column_stats partition_stats --lock filesystem
+  hoodie index build /data/trips record_index --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
 """
 

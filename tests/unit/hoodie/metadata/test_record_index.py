@@ -167,15 +167,14 @@ def test_key_that_was_moved_since_it_was_looked_up_is_a_conflict(tmp_path: Path)
         keys.settle(scope, second._write)
 
 
-def test_files_whose_keys_nobody_knows_are_not_committed(tmp_path: Path) -> None:
-    """Of a program that knows no record index."""
+def test_files_whose_keys_their_writer_does_not_know_are_looked_into(tmp_path: Path) -> None:
+    """Of a writer that began before there was a record index."""
     indexed = Indexed(tmp_path / "t")
     session = indexed.begin(["id", "part", "a"])
     stats = stats_of(indexed.small.run_task(session, [row(1)]))
     written = [replace(each, keys=None) for each in stats]
-    with pytest.raises(errors.UnsupportedError, match=r"without its keys"):
-        session.commit(written)
-    assert indexed.rows() == {}
+    session.commit(written)
+    assert indexed.locations(["1"]) == indexed.rows() != {}
 
 
 def explained(indexed: Indexed, text: str) -> planning.Step:

@@ -115,14 +115,6 @@ BAD = {
         errors.ConflictError,
         "presence of a metadata table of table t is True, expected False",
     ),
-    "record index": (
-        {
-            "config": dataclasses.replace(CONFIG, metadata_partitions=("files", "record_index")),
-            "expected": dataclasses.replace(CONFIG, metadata_partitions=("files",)),
-        },
-        errors.ConflictError,
-        "presence of a record index of table t is True, expected False",
-    ),
     "index of a later release being built": (
         {
             "config": dataclasses.replace(

@@ -1,0 +1,742 @@
+"""Record indexes that are built beside writers: each row is found by its key afterwards."""
+
+import random
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie import errors, table
+from hoodie.filegroup import held_keys, metadata_table, record_index, stored_keys
+from hoodie.maintenance.cleaning import retention
+from hoodie.metadata import index_decisions, record_index_building
+from hoodie.model import commits, files, results, settings, table_config
+from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.model.key_changes import RECORD_INDEX
+from hoodie.read import planning
+from hoodie.read import where as filters
+from hoodie.timeline import active, index_definitions
+from hoodie.transaction import lifecycle
+from support.tables.tables import CONFIG, SmallTable
+
+CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
+COPY_ON_WRITE = table_config.TableType.COPY_ON_WRITE
+OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING
+INSERT_OVERWRITE = commits.Operation.INSERT_OVERWRITE
+EVENT_TIME = replace(
+    CHAINED,
+    has_partial_updates=False,
+    merge_mode=table_config.MergeMode.EVENT_TIME,
+    ordering_fields=("a",),
+)
+
+
+def looking(
+    index: table_config.IndexKind, config: table_config.TableConfig = CHAINED
+) -> table_config.TableConfig:
+    return replace(config, bucket_count=None, index=index, has_partial_updates=False)
+
+
+SIMPLE, GLOBAL = table_config.IndexKind.SIMPLE, table_config.IndexKind.GLOBAL_SIMPLE
+COW = replace(CHAINED, table_type=COPY_ON_WRITE, has_partial_updates=False)
+KINDS = {
+    "mor": (CHAINED, NON_BLOCKING),
+    "mor optimistic": (CHAINED, OPTIMISTIC),
+    "cow": (COW, OPTIMISTIC),
+    "event time": (EVENT_TIME, OPTIMISTIC),
+    "flat": (replace(COW, partition_fields=()), OPTIMISTIC),
+    "version 8": (replace(CHAINED, version=8), NON_BLOCKING),
+    "mor simple": (looking(SIMPLE), OPTIMISTIC),
+    "cow simple": (looking(SIMPLE, COW), OPTIMISTIC),
+    "mor global": (looking(GLOBAL), OPTIMISTIC),
+    "cow global": (looking(GLOBAL, COW), OPTIMISTIC),
+}
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+MOVING = pytest.mark.parametrize("kind", ["mor global", "cow global"])
+KEYS = [str(number) for number in range(30)]
+Row = Mapping[str, object]
+
+
+def row(key: str, a: int = 0, part: str | None = None) -> Row:
+    return {"id": key, "part": part or f"p{int(key) % 3}", "a": a, "b": f"{key} at {a}"}
+
+
+class Building:
+    """A table without a record index, and what has to be in it."""
+
+    def __init__(self, path: Path, kind: str, rows: int = 12) -> None:
+        self.config, self.mode = KINDS[kind]
+        self.small = SmallTable(path, self.config)
+        self.expected: dict[str, str] = {}
+        if rows:
+            self.upsert([row(key) for key in KEYS[:rows]])
+            self.compact()
+        transaction = self.small.options().transaction
+        self.small.table = self.small.table.initialise_metadata(transaction, has_statistics=False)
+
+    def options(self, writer_id: str = "w", **more: object) -> dict[str, object]:
+        beside = {"acknowledges_order_dependence": True, "conflict_retries_max": 5}
+        return {"writer_id": writer_id, "concurrency": self.mode, **beside, **more}
+
+    def upsert(self, rows: Sequence[Row], **more: object) -> None:
+        self.small.upsert(rows, **self.options(**more))
+        self.expected |= {str(each["id"]): str(each["b"]) for each in rows}
+
+    def delete(self, keys: Sequence[str]) -> None:
+        self.small.delete([{**row(key, 10_000), "b": None} for key in keys], **self.options())
+        for key in keys:
+            self.expected.pop(key, None)
+
+    def compact(self) -> None:
+        if not self.config.is_copy_on_write:
+            self.small.compact()
+
+    def clean(self) -> None:
+        transaction = self.small.options().transaction
+        self.small.table.clean(retention.Retention(retained=1, grace_ms=0), transaction)
+
+    def begin(self, writer_id: str, rows: Sequence[Row], **more: object) -> Callable[[], None]:
+        """Write the files of a write, and return what completes it."""
+        options = self.small.options(**self.options(writer_id, **more))
+        session = self.small.table.begin_write(options, list(rows[0]))
+        written = self.small.run_task(session, rows)
+
+        def complete() -> None:
+            session.commit(written)
+            if options.operation is commits.Operation.DELETE:
+                for each in rows:
+                    self.expected.pop(str(each["id"]), None)
+            else:
+                self.expected.update({str(each["id"]): str(each["b"]) for each in rows})
+
+        return complete
+
+    def build(
+        self, *names: str, hear: Callable[[str], object] = lambda what: None
+    ) -> results.IndexResult:
+        transaction = self.small.options().transaction
+        return self.opened().build_index(names or (RECORD_INDEX,), transaction, hear)
+
+    def drop(self) -> tuple[str, ...]:
+        return self.opened().drop_index((RECORD_INDEX,), self.small.options().transaction)
+
+    def opened(self) -> table.Table:
+        return table.open_table(str(self.small.path), self.small.env)
+
+    def located(self) -> Mapping[str, files.FileGroupId]:
+        """Return where the index has keys."""
+        storage = self.small.env.open_storage(str(self.small.path))
+        index = record_index.RecordIndex(
+            metadata_table.MetadataTable(storage, active.load(storage))
+        )
+        found = index.locations(None, pa.array(KEYS, pa.string()))
+        numbers = zip(found.keys.to_pylist(), found.numbers.tolist(), strict=True)
+        return {
+            key: found.groups[number] for key, number in numbers if number != record_index.NOWHERE
+        }
+
+    def rows_located(self) -> Mapping[str, files.FileGroupId]:
+        """Return in which file group each row is."""
+        columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
+        return {
+            each["_hoodie_record_key"]: files.FileGroupId(
+                each["_hoodie_partition_path"], each["_hoodie_file_name"].partition("_")[0]
+            )
+            for each in self.opened().read(columns=columns).read_all().to_pylist()
+        }
+
+    def check(self, *, is_exact: bool = False) -> None:
+        """Check that the index names the file group of each row, and that reads use it."""
+        opened = self.opened()
+        assert RECORD_INDEX in opened.config.metadata_partitions
+        assert not opened.config.metadata_partitions_inflight
+        assert not opened.pending_indexes()
+        self.small.table = opened
+        assert {str(each["id"]): each["b"] for each in self.small.rows()} == self.expected
+        for key in KEYS:
+            found = self.small.rows(where=filters.parse(f"id = '{key}'"))
+            assert [each["b"] for each in found] == [
+                text for other, text in self.expected.items() if other == key
+            ]
+        located, there = self.located(), self.rows_located()
+        assert {key: located.get(key) for key in there} == there
+        assert not is_exact or located == there, "of keys that are gone it has some"
+        assert opened.validate_metadata().is_right
+        assert not self.small.problems()
+        steps = opened.explain_read(where=filters.parse("id = 'none'")).steps
+        used = [each for each in steps if each.means is planning.Means.RECORD_INDEX]
+        assert used or self.config.is_copy_on_write or steps[-1].left == 0
+
+
+@EACH_KIND
+def test_index_has_what_was_there_and_is_kept_up(kind: str, tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", kind)
+    assert built.build().built == (RECORD_INDEX,)
+    assert built.build() == results.IndexResult()
+    built.check(is_exact=True)
+    built.small.table = built.opened()
+    built.upsert([row(key, 1) for key in KEYS[8:16]])
+    built.compact()
+    built.delete(KEYS[:3])
+    built.check()
+
+
+@EACH_KIND
+def test_changes_while_it_is_built_are_in_it(kind: str, tmp_path: Path) -> None:
+    """T-I20: of writers that opened the table before, and go on."""
+    built = Building(tmp_path / "t", kind)
+    number = 0
+
+    def change(what: str) -> None:
+        nonlocal number
+        number += 1
+        built.upsert([row(key, number) for key in KEYS[number : number + 5]])
+        if number % 3 == 0:
+            built.compact()
+            built.delete(KEYS[number - 1 : number])
+        if number % 4 == 0:
+            built.clean()
+
+    assert built.build(hear=change).built == (RECORD_INDEX,)
+    assert number > 10
+    built.check(is_exact=built.config.is_copy_on_write)
+
+
+@EACH_KIND
+@pytest.mark.parametrize("ends", ["while it is built", "afterwards"])
+def test_write_that_began_before_completes(kind: str, ends: str, tmp_path: Path) -> None:
+    """T-I02, T-I07: it finds the keys in its files, and those that it took out."""
+    built = Building(tmp_path / "t", kind)
+    pending = [built.begin("early", [row("3", 7), row("4", 7), row("20", 7)])]
+    if ends == "afterwards":
+        built.build()
+        pending.pop()()
+    else:
+        built.build(hear=lambda what: "reading" in what and pending and pending.pop()())
+    assert not pending
+    built.check(is_exact=True)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if KINDS[kind][1] is OPTIMISTIC])
+@pytest.mark.parametrize("ends", ["while it is built", "afterwards"])
+def test_delete_that_began_before_completes(kind: str, ends: str, tmp_path: Path) -> None:
+    """Afterwards no key is left; while the index is built of keys in base files none is."""
+    built = Building(tmp_path / "t", kind)
+    delete = {"operation": commits.Operation.DELETE}
+    pending = [built.begin("early", [row("3", 7), row("4", 7)], **delete)]
+    if ends == "afterwards":
+        built.build()
+        pending.pop()()
+    else:
+        built.build(hear=lambda what: "reading" in what and pending and pending.pop()())
+    assert not pending
+    # What deletes by event time may be older than what it meets.
+    is_certain = ends == "afterwards" and built.config is not EVENT_TIME
+    is_found = built.config.is_copy_on_write or built.config.has_global_index
+    built.check(is_exact=is_certain or is_found)
+
+
+@MOVING
+@pytest.mark.parametrize("ends", ["while it is built", "afterwards"])
+def test_move_that_began_before_completes(kind: str, ends: str, tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", kind)
+    pending = [built.begin("early", [row("3", 7, "p1"), row("4", 7, "p9")])]
+    if ends == "afterwards":
+        built.build()
+        pending.pop()()
+    else:
+        built.build(hear=lambda what: "reading" in what and pending and pending.pop()())
+    assert not pending
+    built.check(is_exact=True)
+    assert built.located()["4"].partition_path == "p9"
+
+
+@MOVING
+def test_moves_while_it_is_built_are_in_it(kind: str, tmp_path: Path) -> None:
+    """Each key is in the base files for one file group, and was logged for others."""
+    built = Building(tmp_path / "t", kind)
+    number = 0
+
+    def move(what: str) -> None:
+        nonlocal number
+        number += 1
+        built.upsert([row(key, number, f"q{number % 3}") for key in KEYS[:3]])
+
+    built.build(hear=move)
+    assert number > 3
+    built.check(is_exact=True)
+
+
+@pytest.mark.parametrize("kind", ["cow", "cow global", "mor simple"])
+@pytest.mark.parametrize("ends", ["while it is built", "afterwards", "begun while it is built"])
+def test_replaced_file_groups_leave_the_index(kind: str, ends: str, tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", kind)
+    kept = [row(key, 5, "p0") for key in ("0", "3")]
+    pending: list[Callable[[], None]] = []
+
+    def begin() -> None:
+        pending.append(built.begin("early", kept, operation=INSERT_OVERWRITE))
+
+    def hear(what: str) -> None:
+        if "reading" in what and ends == "begun while it is built":
+            begin()
+        if "reading" in what and ends != "afterwards":
+            while pending:
+                pending.pop()()
+
+    if ends != "begun while it is built":
+        begin()
+    built.build(hear=hear)
+    for complete in pending:
+        complete()
+    kept_keys = {key for key in built.expected if int(key) % 3} | {"0", "3"}
+    built.expected = {key: text for key, text in built.expected.items() if key in kept_keys}
+    built.check(is_exact=True)
+
+
+def twice(path: Path) -> Building:
+    built = Building(path, "mor optimistic")
+    built.upsert([row("7", 1, "p0")])
+    return built
+
+
+def test_key_that_is_in_two_file_groups_has_the_build_given_up(tmp_path: Path) -> None:
+    built = twice(tmp_path / "t")
+    with pytest.raises(errors.InvalidInputError, match=r"key '7' of .* is in p. *.* and in p"):
+        built.build()
+    opened = built.opened()
+    assert opened.config.metadata_partitions == ("files",)
+    assert not opened.config.metadata_partitions_inflight
+    assert not opened.pending_indexes()
+    built.delete(["7"])  # In its other partition.
+    built.expected["7"] = "7 at 1"
+    built.build()
+    built.check()
+
+
+def test_key_that_comes_into_two_file_groups_has_the_build_given_up(tmp_path: Path) -> None:
+    """No writer is refused while it is built; whichever step the builder is at."""
+    steps = 0
+
+    def count(what: str) -> None:
+        nonlocal steps
+        steps += 1
+
+    Building(tmp_path / "counted", "mor").build(hear=count)
+    for number in range(1, steps):
+        built = Building(tmp_path / f"t{number}", "mor")
+        heard = 0
+
+        def write(what: str, built: Building = built, number: int = number) -> None:
+            nonlocal heard
+            if heard == number:
+                built.small.upsert([row("7", 1, "p0")], **built.options())
+            heard += 1
+
+        with pytest.raises(errors.InvalidInputError, match=r"key '7' of .* and build the index"):
+            built.build(hear=write)
+        assert not built.opened().pending_indexes()
+        assert not built.opened().config.metadata_partitions_inflight
+
+
+def test_key_that_two_writes_bring_has_the_build_given_up(tmp_path: Path) -> None:
+    """It was in no file group when the build began."""
+    built = Building(tmp_path / "t", "mor")
+    heard: list[str] = []
+
+    def write(what: str) -> None:
+        heard.append(what)
+        if what == "publishing":
+            for part in ("p0", "p1"):
+                built.small.upsert([row("25", 1, part)], **built.options())
+
+    with pytest.raises(errors.InvalidInputError, match=r"key '25' of .* and in"):
+        built.build(hear=write)
+
+
+def test_key_that_leaves_one_of_two_file_groups_is_found(tmp_path: Path) -> None:
+    """The record of the one that it was in is followed by that of the other."""
+    built = Building(tmp_path / "t", "mor optimistic")
+    heard: list[str] = []
+
+    def change(what: str) -> None:
+        heard.append(what)
+        if len(heard) == 3:
+            built.delete(["7"])
+        if len(heard) == 4:
+            built.upsert([row("7", 20_000, "p0")])
+
+    built.build(hear=change)
+    built.check(is_exact=True)
+    assert built.located()["7"].partition_path == "p0"
+
+
+def test_newest_record_that_names_no_row_has_the_build_begin_again(tmp_path: Path) -> None:
+    """A write began before one that took the key out elsewhere, and completes after it."""
+    built = Building(tmp_path / "t", "cow")
+    complete = built.begin("early", [row("7", 1, "p0")])
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            built.delete(["7"])
+            complete()
+
+    with pytest.raises(errors.ConflictError, match="in another order than they began"):
+        built.build(hear=hear)
+    assert built.opened().pending_indexes()
+    built.build()
+    built.check(is_exact=True)
+    assert built.located()["7"].partition_path == "p0"
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_write_that_looked_keys_up_in_an_index_that_was_built_again(
+    kind: str, tmp_path: Path
+) -> None:
+    """What it has to log is decided by the index that there is, whatever became of the first."""
+    built = Building(tmp_path / "t", kind)
+    built.build()
+    built.small.table = built.opened()
+    complete = built.begin("early", [row("3", 7), row("20", 7)])
+    assert built.drop() == (RECORD_INDEX,)
+    assert built.drop() == ()
+    built.upsert([row("4", 8)])
+    built.build()
+    complete()
+    built.check(is_exact=True)
+
+
+def test_what_was_looked_up_in_a_dropped_index_is_looked_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that it had is deleted, so that the index which is built then has it no more."""
+    built = Building(tmp_path / "t", "mor")
+    built.build()
+    built.small.table = built.opened()
+    delete = built.begin("other", [row("3")], operation=commits.Operation.DELETE)
+    complete = built.begin("early", [row("3", 7)])
+    publish = lifecycle.complete
+
+    def after_look_up(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        monkeypatch.setattr(lifecycle, "complete", publish)
+        built.drop()
+        delete()
+        built.build()
+        return publish(*arguments, **named)
+
+    monkeypatch.setattr(lifecycle, "complete", after_look_up)
+    complete()
+    built.check(is_exact=True)
+
+
+def test_index_that_is_built_again_is_not_asked_by_a_table_opened_before(tmp_path: Path) -> None:
+    """Its file groups are there, with what writers have logged, and lack all older keys."""
+    built = Building(tmp_path / "t", "mor simple")
+    built.build()
+    before = built.small.table = built.opened()
+    built.drop()
+    asked: list[list[object]] = []
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            built.upsert([row(key, 1) for key in KEYS[12:]])
+            found = before.read(where=filters.parse("id = '3'")).read_all().to_pylist()
+            asked.append([each["b"] for each in found])
+            built.upsert([row(key, 2) for key in KEYS[:12]])
+
+    built.build(hear=hear)
+    assert asked == [["3 at 0"]]
+    built.check(is_exact=True)
+
+
+def test_index_that_is_being_built_is_not_asked(tmp_path: Path) -> None:
+    """Whatever the properties were when they were read: its older keys are in no log file."""
+    built = Building(tmp_path / "t", "mor")
+    heard: list[str] = []
+
+    def hear(what: str) -> None:
+        heard.append(what)
+        if what == "publishing":
+            built.upsert([row(key, 1) for key in KEYS])
+            with pytest.raises(errors.FormatError, match="is being built, or was dropped"):
+                built.located()
+
+    built.build(hear=hear)
+    assert "publishing" in heard
+    built.check(is_exact=True)
+
+
+def test_files_of_a_dropped_index_are_not_asked_by_a_table_opened_before(tmp_path: Path) -> None:
+    """A process that dropped it may die before it has deleted them."""
+    built = Building(tmp_path / "t", "mor simple")
+    built.build()
+    before = built.opened()
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    shutil.copytree(folder, tmp_path / "left")
+    built.drop()
+    shutil.copytree(tmp_path / "left", folder, dirs_exist_ok=True)
+    built.small.table = built.opened()
+    built.upsert([row(key, 1) for key in KEYS])
+    found = before.read(where=filters.parse("id = '20'")).read_all().to_pylist()
+    assert [each["b"] for each in found] == ["20 at 1"]
+    built.small.table = before
+    built.upsert([row(key, 2) for key in KEYS])  # By what is in the files, and not in the index.
+    built.build()
+    built.check(is_exact=True)
+
+
+def test_delete_of_a_key_where_it_is_not_leaves_it_in_the_index(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor optimistic")
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            built.small.delete([{"id": "3", "part": "p1"}], **built.options())
+
+    built.build(hear=hear)
+    built.check(is_exact=True)
+
+
+def test_dropped_index_is_not_kept_up(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor")
+    built.build()
+    built.small.table = built.opened()
+    complete = built.begin("early", [row("3", 7)])
+    built.drop()
+    complete()
+    assert built.opened().config.metadata_partitions == ("files",)
+    assert {str(each["id"]): each["b"] for each in built.small.rows()} == built.expected
+
+
+class History:
+    """Changes that chance chooses, each of which completes."""
+
+    def __init__(self, built: Building, seed: int) -> None:
+        self.built = built
+        self.number = 0
+        self._chance = random.Random(seed)
+        self._pending: list[Callable[[], None]] = []
+        self._acts = (self._write, self._write, self._delete, self._begin, self.end, built.compact)
+
+    def change(self, what: str = "") -> None:
+        del what
+        self.number += 1
+        self._chance.choice(self._acts)()
+        if self._chance.random() < 0.3:
+            self.built.small.table = self.built.opened()
+
+    def end(self) -> None:
+        """Complete what was begun; optimistic writers may lose a conflict."""
+        while self._pending:
+            try:
+                self._pending.pop()()
+            except errors.WriteConflictError:
+                assert self.built.mode is OPTIMISTIC
+
+    def _rows(self) -> list[Row]:
+        rows = [row(key, self.number) for key in self._chance.sample(KEYS, 4)]
+        if self.built.config.has_global_index:
+            rows = [{**each, "part": f"p{self._chance.randint(0, 3)}"} for each in rows]
+        return rows
+
+    def _write(self) -> None:
+        self.built.upsert(self._rows())
+
+    def _delete(self) -> None:
+        there = sorted(self.built.expected)
+        self.built.delete(self._chance.sample(there, min(2, len(there))))
+
+    def _begin(self) -> None:
+        # Of writers that do not block each other the one wins that began last.
+        if not self._pending and self.built.mode is OPTIMISTIC:
+            self._pending.append(self.built.begin("early", self._rows()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["mor", "mor optimistic", "cow", "mor global", "cow global"])
+def test_random_history_around_builds_is_that_of_a_dictionary(
+    kind: str, seed: int, tmp_path: Path
+) -> None:
+    built = Building(tmp_path / "t", kind)
+    history = History(built, seed)
+    for _ in range(2):
+        built.build(hear=history.change)
+        for _ in range(4):
+            history.change()
+        built.drop()
+        for _ in range(4):
+            history.change()
+    built.build(hear=history.change)
+    history.change()
+    history.end()
+    built.check()
+
+
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+@pytest.mark.parametrize("step", ["reading record keys", "writing the record index: 9", "publish"])
+def test_metadata_table_that_goes_meanwhile_ends_the_build(
+    step: str, is_rebuilt: bool, tmp_path: Path
+) -> None:
+    built = Building(tmp_path / "t", "mor")
+    transaction = built.small.options().transaction
+
+    def hear(what: str) -> None:
+        if what.startswith(step):
+            if is_rebuilt:
+                built.opened().initialise_metadata(transaction, is_rebuilt=True)
+            else:
+                built.opened().drop_metadata(transaction)
+
+    message = "was made again, or dropped" if is_rebuilt else "presence of a metadata table"
+    with pytest.raises(errors.ConflictError, match=message):
+        built.build(hear=hear)
+    if not is_rebuilt:
+        built.opened().initialise_metadata(transaction)
+    built.small.table = built.opened()
+    built.build()
+    built.check(is_exact=True)
+
+
+def test_index_is_built_with_others_in_one_plan(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor")
+    names = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
+    assert built.build(*names).built == names
+    built.check(is_exact=True)
+    storage = built.small.env.open_storage(str(built.small.path))
+    assert not index_definitions.is_partitioned(storage)
+    assert index_definitions.of_statistics(storage) is not None
+
+
+def test_index_of_an_empty_table_has_its_file_groups(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor", rows=0)
+    built.build()
+    built.small.table = built.opened()
+    built.upsert([row(key) for key in KEYS[:5]])
+    built.check(is_exact=True)
+
+
+def test_files_of_more_file_groups_that_were_left_are_counted(tmp_path: Path) -> None:
+    """Writers tell by the files that there are in which file group a key is."""
+    built = Building(tmp_path / "t", "mor")
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    folder.mkdir()
+    left = folder / ".record-index-0011-0_20200101000000000.log.1_0-0-0"
+    left.write_bytes(b"")
+    built.build(hear=lambda what: built.upsert([row("20", 3)]))
+    built.check(is_exact=True)
+    numbers = {
+        each.name.split("_")[0].strip(".") for each in folder.iterdir() if "index" in each.name
+    }
+    assert numbers == {f"record-index-{number:04d}-0" for number in range(12)}
+
+
+def test_files_of_an_index_of_each_partition_that_were_left_are_refused(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor")
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    folder.mkdir()
+    (folder / ".record-index-p0-0000-0_20200101000000000.log.1_0-0-0").write_bytes(b"")
+    with pytest.raises(errors.ConflictError, match="index of each partition that was dropped"):
+        built.build()
+    built.drop()
+    built.build()
+    built.check(is_exact=True)
+
+
+SIZES = {0: 10, 1: 10, 123_000_000: 10, 130_000_000: 11, 10**9: 89, 10**12: 10_000}
+
+
+@pytest.mark.parametrize("records", SIZES)
+def test_number_of_file_groups_is_that_of_apache_hudi(records: int) -> None:
+    assert record_index_building.file_groups(records) == SIZES[records]
+
+
+def test_rows_are_counted_where_the_least_number_may_not_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_index_building, "_GROUP_BYTES", 48)
+    built = Building(tmp_path / "t", "cow")  # 12 rows, of which twice as many are expected.
+    built.build(hear=lambda what: "reading" in what and built.upsert([row("20", 3)]))
+    built.check(is_exact=True)
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    groups = {
+        each.name.split("_")[0].strip(".") for each in folder.iterdir() if "index" in each.name
+    }
+    assert len(groups) == 24
+
+
+def test_table_without_record_key_or_with_foreign_writers_is_refused(tmp_path: Path) -> None:
+    built = Building(tmp_path / "t", "mor")
+    config = built.opened().config
+    write_settings = built.small.options().transaction.settings
+    for changed, kind, message in (
+        ({"record_key_fields": ()}, errors.InvalidInputError, "has no record key, expected one"),
+        ({"has_foreign_writers": True}, errors.UnsupportedError, "have Apache Hudi build it"),
+    ):
+        refusal = index_decisions.request_refusal(
+            (RECORD_INDEX,), replace(config, **changed), write_settings
+        )
+        assert isinstance(refusal, kind)
+        assert message in str(refusal)
+
+
+CHANGES = {
+    "new and old rows": ([row(key, 7) for key in ("3", "4", "20")], commits.Operation.UPSERT),
+    "deletes": ([row("3", 7), row("25", 7)], commits.Operation.DELETE),
+    "moves": ([row("3", 7, "p1"), row("4", 7, "p9")], commits.Operation.UPSERT),
+    "inserts": ([row("21", 7), row("22", 7)], commits.Operation.INSERT),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@EACH_KIND
+def test_files_say_what_their_writer_says_of_keys(kind: str, change: str, tmp_path: Path) -> None:
+    """A writer that knows of the index tells the same as the files of one that does not."""
+    built = Building(tmp_path / "t", kind)
+    built.build()
+    opened = built.small.table = built.opened()
+    rows, operation = CHANGES[change]
+    session = opened.begin_write(
+        built.small.options(**built.options("w2", operation=operation)), list(rows[0])
+    )
+    found = built.small.run_task(session, rows)
+    storage = built.small.env.open_storage(str(built.small.path))
+    source = held_keys.KeySource(
+        storage, opened.config, opened.schema, lambda time: time == session.requested_time
+    )
+    alone = built.mode is not NON_BLOCKING
+    told: dict[str, tuple[set[str], set[str]]] = {}
+    read: dict[str, tuple[set[str], set[str]]] = {}
+    for stat in found:
+        if not isinstance(stat, commits.WriteStat):
+            continue
+        assert stat.keys is not None
+        again = stored_keys.changes_by(source, stat, takes_keys_out=alone)
+        for keys, into in ((stat.keys, told), (again, read)):
+            added, removed = into.setdefault(stat.file_id, (set(), set()))
+            added.update(keys.added.to_pylist())
+            removed.update(keys.removed.to_pylist())
+    assert told
+    assert read == told
+    session.abort(has_tasks_left=False)
+
+
+def test_files_that_are_gone_say_nothing_of_keys(tmp_path: Path) -> None:
+    """Others have taken the write back: what it did is told to nobody."""
+    for kind in ("mor", "cow"):
+        built = Building(tmp_path / kind, kind)
+        options = built.small.options(**built.options())
+        session = built.small.table.begin_write(options, ["id", "part", "a", "b"])
+        stats = built.small.write_files(session, [row("3", 7)])
+        storage = built.small.env.open_storage(str(built.small.path))
+        source = held_keys.KeySource(
+            storage, built.config, built.small.table.schema, lambda time: True
+        )
+        for stat in stats:
+            storage.delete(stat.path)
+            keys = stored_keys.changes_by(source, stat, takes_keys_out=True)
+            assert not len(keys.added)
+            assert not len(keys.removed)
