@@ -24,6 +24,10 @@ KINDS = {
     "cow": replace(CHAINED, table_type=table_config.TableType.COPY_ON_WRITE),
     "version 8": replace(CHAINED, version=8),
     "without partitions": replace(CHAINED, partition_fields=()),
+    "shared": CONFIG,
+    "shared, cow": replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE),
+    "shared, version 8": replace(CONFIG, version=8),
+    "shared, with a chain": replace(CHAINED, has_foreign_writers=True),
 }
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 BESIDE = {"acknowledges_order_dependence": True}
@@ -342,12 +346,6 @@ def test_table_in_which_no_index_can_be_built_is_refused(tmp_path: Path) -> None
     with pytest.raises(errors.ConfigurationError, match="concurrency mode is SINGLE_WRITER"):
         indexed.small.table.build_index(ALL, single)
     transaction = indexed.small.options().transaction
-    foreign = indexed.small.table.configure_chain(
-        transaction, has_chain=True, has_foreign_writers=True
-    )
-    for change in (foreign.build_index, foreign.drop_index):
-        with pytest.raises(errors.UnsupportedError, match="other engines may write small"):
-            change(ALL, transaction)
     bare = SmallTable(tmp_path / "bare", CHAINED)
     with pytest.raises(errors.NotFoundError, match="small has no metadata table"):
         bare.table.build_index(ALL, transaction)
