@@ -8,7 +8,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model import commits, settings, table_config
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import FileInfo, Storage
 from hoodie.timeline import table_properties
 from hoodie.transaction import layout, lifecycle
 from support.simulation import faulty_storage, schedule, schedule_files
@@ -266,6 +266,10 @@ class JvmStorage:
         if path == table_properties.PATH:
             return self._properties
         return content or self._own.get(path, b"")
+
+    def touch(self, path: str) -> FileInfo:
+        info = self._inner.touch(path)
+        return replace(info, size_bytes=len(self._own.get(path, b"")))
 
     def fetch(self, path: str) -> tuple[bytes, object]:
         content, version = self._inner.fetch(path)

@@ -75,7 +75,9 @@ def give_up(
     if found.is_given_up:
         # Its execution has not begun, and does not without a plan, whoever is alive.
         inflight = found.instant.pending_in(instants.State.INFLIGHT)
-        client.storage.delete(transitions.path(inflight))
+        with client.lock.scope() as scope:
+            scope.check()
+            client.storage.delete(transitions.path(inflight))
         return ()
     opened = index_steps.taken_over(client, expected, found)
     if opened is None:
