@@ -231,7 +231,7 @@ def test_writer_of_apache_hudi_in_flight_is_waited_for(
             if made.merge_on_read:  # Else the two would conflict.
                 judge.write(path, rows_of(range(3), 8), options)
         assert building.result().built == tuple(names), heard
-    assert all("of another engine is pending" in each for each in heard if "waiting" in each)
+    assert all("is pending, of another engine" in each for each in heard if "waiting" in each)
     ready = {"files", *names}
     check_shared(judge, path, ready)
     assert judge.read(path).column("ts").to_pylist().count(7) == 6

@@ -141,14 +141,17 @@ def _take_out(
     as well, which make names again, they are deleted here, and none are returned.
     """
     client.check_guards()
-    is_shared = config.has_foreign_writers
-    left = [] if is_shared else index_steps.left_in(client, names)
     changes = index_decisions.without(names, config)
+    if not config.has_foreign_writers:
+        left = index_steps.left_in(client, names)
+        if changes:
+            configuration.put(client, scope, changes)
+        return [f"{metadata_timelines.DIRECTORY}/{path}" for path in left]
     if changes:
-        configuration.put(client, scope, changes)
-    if is_shared:
-        try:
-            index_steps.clear(client, scope, names, check)
-        except index_steps.CompactedError as error:
-            logger.info("%s: files are left, and do no harm: %s", client.storage.uri, error)
-    return [f"{metadata_timelines.DIRECTORY}/{path}" for path in left]
+        # Not by an epoch: finished later it would undo what others have changed until then.
+        table_properties.update(client.storage, changes, client.clock, check)
+    try:
+        index_steps.clear(client, scope, names, check)
+    except index_steps.CompactedError as error:
+        logger.info("%s: files are left, and do no harm: %s", client.storage.uri, error)
+    return ()

@@ -19,7 +19,7 @@ ADR 0032; protocol.md: Indexes built beside writers.
 
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -47,10 +47,10 @@ from hoodie.model import file_statistics, instants, plans, schemas, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, index_definitions, table_properties, true_time
 from hoodie.transaction import (
+    heartbeats,
     lifecycle,
     markers,
     metadata_commits,
-    publication,
     stored_schemas,
     table_lock,
 )
@@ -93,9 +93,10 @@ class _NotYetError(errors.ConflictError):
 def others_at_work(client: Client, timeline: active.ActiveTimeline) -> list[instants.Instant]:
     """Return what is pending and may complete without knowing of a partition that is made now.
 
-    Writes of other engines, and services of theirs that write files and have begun: each may have
-    opened the metadata table already. Our own complete by the properties that are there then. Two
-    requests for each that is pending.
+    Writes of other engines, and services that write files, have begun, and are not executed by a
+    living process of ours, whoever has planned them: each may have opened the metadata table
+    already. Our own complete by the properties that are there then. Two requests for each that is
+    pending.
     """
     pending = [
         each
@@ -104,11 +105,16 @@ def others_at_work(client: Client, timeline: active.ActiveTimeline) -> list[inst
         and (each.action in instants.WRITES or each.state is instants.State.INFLIGHT)
     ]
     seen = client.heartbeats.look_at(each.requested_time for each in pending) if pending else {}
-    return [
-        each
-        for each in pending
-        if seen[each.requested_time].owner is None and not contents.is_of_ours(client.storage, each)
-    ]
+    return [each for each in pending if not _is_of_ours(client, each, seen[each.requested_time])]
+
+
+def _is_of_ours(
+    client: Client, pending: instants.Instant, seen: heartbeats.HeartbeatStatus
+) -> bool:
+    if pending.action in instants.WRITES:
+        return seen.owner is not None or contents.is_of_ours(client.storage, pending)
+    # Another engine executes a plan of ours again whose executor has died.
+    return seen.owner is not None and seen.liveness.is_alive
 
 
 class Building:
@@ -243,12 +249,13 @@ class _Look:
         self._has_filters = file_statistics.BLOOM_FILTERS in names
         self._filter_bases: Sequence[metadata_writing.PreparedBase | None] = ()
         if self._has_filters:
-            groups = initial_filters.by_group(data_files)
-            pieces = [
-                list(initial_filters.pieces(client.storage, engine, group, hear))
-                for group in groups
-            ]
-            self._filter_bases = _prepared_filters(client, pieces)
+            self._filter_bases = _filter_bases(
+                client,
+                [
+                    initial_filters.pieces(client.storage, engine, group, hear)
+                    for group in initial_filters.by_group(data_files)
+                ],
+            )
 
     @property
     def wanted(self) -> file_statistics.Wanted:
@@ -283,6 +290,16 @@ class _Look:
             )
         self._changes += found
         self._timeline = timeline
+
+    def is_redefined(self) -> bool:
+        """Return whether there are statistics of other columns by now; a request if there are any.
+
+        Raises:
+            HoodieError: As `index_definitions.wanted_statistics`.
+        """
+        statistics = self._statistics
+        now = _wanted(self._client.storage, self.config, statistics.schema, self.names)
+        return now != statistics.wanted
 
     def check_columns(self) -> None:
         """Refuse what was found if the table has other columns by now.
@@ -347,22 +364,33 @@ def _wanted(
     return file_statistics.wanted(since, columns.arrow, None)
 
 
-def _prepared_filters(
-    client: Client, pieces: Sequence[Sequence[pa.Table]]
+def _filter_bases(
+    client: Client, pieces: Sequence[Iterable[pa.Table]]
 ) -> Sequence[metadata_writing.PreparedBase | None]:
-    size_bytes = sum(piece.nbytes for group in pieces for piece in group)
-    if size_bytes > FILTER_BYTES_MAX:
-        raise errors.UnsupportedError(
-            f"the bloom filters of {client.storage.uri} have {size_bytes >> 20} MiB, expected "
-            f"{FILTER_BYTES_MAX >> 20} at most in a table that other engines write, since they are "
-            "uploaded under its lock: have a writer of Apache Hudi build them by "
-            "hoodie.metadata.index.bloom.filter.enable=true"
-        )
-    now_ms = client.clock.now_ms()
-    return [
-        metadata_writing.prepare_base(pa.concat_tables(group), now_ms) if group else None
-        for group in pieces
-    ]
+    """Return the base file of each file group of `bloom_filters`.
+
+    Raises:
+        UnsupportedError: They are too long.
+    """
+    found: list[metadata_writing.PreparedBase | None] = []
+    size_bytes = 0
+    for of_group in pieces:
+        group: list[pa.Table] = []
+        for piece in of_group:
+            size_bytes += piece.nbytes
+            if size_bytes > FILTER_BYTES_MAX:
+                raise errors.UnsupportedError(
+                    f"the bloom filters of {client.storage.uri} have more than "
+                    f"{FILTER_BYTES_MAX >> 20} MiB, which is the most in a table that other "
+                    "engines write, since they are uploaded under its lock: have a writer of "
+                    "Apache Hudi build them by hoodie.metadata.index.bloom.filter.enable=true"
+                )
+            group.append(piece)
+        base = None
+        if group:
+            base = metadata_writing.prepare_base(pa.concat_tables(group), client.clock.now_ms())
+        found.append(base)
+    return found
 
 
 def _merged(content: partition_making.Content, now_ms: int) -> partition_making.Content:
@@ -394,7 +422,7 @@ def _make(
     opened: OpenAction,
     scope: table_lock.LockScope,
     is_ours: markers.Check,
-) -> publication.Accompaniment:
+) -> None:
     """Make the partitions, in the scope that completes the action; a `lifecycle.Effect`.
 
     Raises:
@@ -410,7 +438,7 @@ def _make(
     if not scope.timeline.has_file(opened.requested):
         # Who was paused while the plan was taken over has made it inflight after it was given up.
         raise errors.ConflictError(f"{opened.inflight} of {client.storage.uri} was given up")
-    if config != look.config:
+    if config != look.config or look.is_redefined():
         raise late_changes.OutdatedError("the table's configuration has changed")
     _refuse_beside(client, scope.timeline)
     metadata_commits.refuse_behind(client, scope)
@@ -434,11 +462,8 @@ def _make(
     partition_making.make_all(
         client, scope, index_steps.beside(client), time, look.contents(time), is_ours
     )
-    is_ours()
-    if scope.view is None:
-        table_properties.update(client.storage, changes, client.clock, is_ours)
-        return publication.ALONE
-    return publication.Accompaniment(properties=changes)
+    # Not by an epoch: if it was finished later, others would have logged nothing until then.
+    table_properties.update(client.storage, changes, client.clock, is_ours)
 
 
 def _refuse_beside(client: Client, timeline: active.ActiveTimeline) -> None:
@@ -446,6 +471,7 @@ def _refuse_beside(client: Client, timeline: active.ActiveTimeline) -> None:
     if at_work:
         more = f", and {len(at_work) - 1} more" if len(at_work) > 1 else ""
         raise _NotYetError(
-            f"{at_work[0]} of another engine is pending{more}, and may not know of the index when "
-            "it completes; if its writer has died, roll it back by `hoodie rollback`"
+            f"{at_work[0]} is pending{more}, of another engine by all that shows, and may not know "
+            "of the index when it completes; if its writer has died, roll it back by `hoodie "
+            "rollback`"
         )

@@ -1,6 +1,6 @@
 """Indexes built where other engines write as well; each call of a builder is in simulation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def test_write_of_another_engine_in_flight_is_waited_for(kind: str, tmp_path: Pa
     heard, hear = on("waiting", foreign.complete)
     assert indexed.build(hear=hear).built == indexed.names
     [waited] = [each for each in heard if "waiting" in each]
-    assert waited.startswith(f"waiting: {foreign.instant} of another engine is pending")
+    assert waited.startswith(f"waiting: {foreign.instant} is pending, of another engine")
     assert len(indexed.small.rows(where=filters.parse("a > 20"))) == 6
     indexed.check()
 
@@ -115,7 +115,7 @@ def test_build_that_waits_in_vain_is_given_up(kind: str, tmp_path: Path) -> None
     transaction = indexed.small.options().transaction
     with pytest.raises(
         errors.ConflictError,
-        match=r"indexing.* is given up after 0 s: .* of another engine is pending",
+        match=r"indexing.* is given up after 0 s: .* is pending, of another engine",
     ):
         indexed.small.table.build_index(indexed.names, transaction, wait_ms=0)
     opened = indexed.opened()
@@ -126,10 +126,14 @@ def test_build_that_waits_in_vain_is_given_up(kind: str, tmp_path: Path) -> None
     indexed.check()
 
 
-def test_plan_of_another_engine_is_not_waited_for_before_it_is_executed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("extra", [{}, {commits.WRITE_ID_KEY: "w"}], ids=["theirs", "ours"])
+def test_plan_is_waited_for_once_another_may_execute_it(
+    extra: Mapping[str, str], tmp_path: Path
+) -> None:
+    """Whoever has made it: Apache Hudi executes plans of ours, too."""
     indexed = Indexed(tmp_path / "t", CONFIG)
     indexed.upsert(3, 7)
-    content = timeline_avro.encode_compaction_plan(plans.CompactionPlan(operations=(), extra={}))
+    content = timeline_avro.encode_compaction_plan(plans.CompactionPlan(operations=(), extra=extra))
     greatest = indexed.opened().timeline().greatest_time
     assert greatest is not None
     plan = put_pending(
@@ -141,7 +145,7 @@ def test_plan_of_another_engine_is_not_waited_for_before_it_is_executed(tmp_path
     plan.with_name(plan.name.replace("requested", "inflight")).write_bytes(b"")
     indexed.small.table = indexed.opened()
     indexed.drop(*ALL)
-    with pytest.raises(errors.ConflictError, match=r"compaction.* of another engine is pending"):
+    with pytest.raises(errors.ConflictError, match=r"compaction.* is pending, of another engine"):
         indexed.opened().build_index(ALL, indexed.small.options().transaction, wait_ms=0)
 
 
@@ -283,7 +287,7 @@ def test_filters_that_are_too_long_are_not_built(
 ) -> None:
     monkeypatch.setattr(index_sharing, "FILTER_BYTES_MAX", 1000)
     indexed = Indexed(tmp_path / "t", CONFIG)
-    with pytest.raises(errors.UnsupportedError, match="0 at most in a table that other engines"):
+    with pytest.raises(errors.UnsupportedError, match="more than 0 MiB, which is the most"):
         indexed.build()
     assert not indexed.opened().pending_indexes()
     assert indexed.build(COLUMN_STATS).built == (COLUMN_STATS,)
