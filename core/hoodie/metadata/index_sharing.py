@@ -150,6 +150,7 @@ class Building:
         Raises:
             WaitedInVainError: Other engines were at work all the time.
             ReadyError: Another has made a partition.
+            InvalidInputError: What the indexes stand on was dropped.
             ConflictError: The table changes faster than its files can be read.
             UnsupportedError: The bloom filters are too long.
             FormatError: A data file is broken, or the metadata table lacks a change.
@@ -216,11 +217,15 @@ class _Look:
         """Look into the files that count.
 
         Raises:
-            NotFoundError: The timeline was archived meanwhile.
+            InvalidInputError: What the indexes stand on was dropped.
+            NotFoundError: The timeline was archived meanwhile, or there is no metadata table.
             HoodieError: As `Building.build`.
         """
         self.names = names
         self.config = table_properties.load(client.storage, client.clock)
+        refusal = index_decisions.request_refusal(names, self.config, client.settings)
+        if refusal is not None:
+            raise refusal  # What it stands on was dropped since it was planned.
         self._client = client
         self._timeline = active.listed(client.storage)
         self._changes: list[metadata_records.Changes] = []

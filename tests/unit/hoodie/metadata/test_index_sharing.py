@@ -1,5 +1,7 @@
 """Indexes built where other engines write as well; each call of a builder is in simulation."""
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +11,11 @@ from tests.unit.hoodie.metadata.test_index_building import ALL, BESIDE, KINDS, I
 
 from hoodie import errors
 from hoodie.filegroup import metadata_table
-from hoodie.format import indexing_avro, instant_names, timeline_avro
+from hoodie.format import indexing_avro, instant_names, metadata_avro, timeline_avro
+from hoodie.format.metadata_avro import RecordType
 from hoodie.metadata import index_sharing
 from hoodie.model import commits, files, instants, plans, results
-from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.read import where as filters
 from hoodie.timeline import contents, index_definitions, metadata_timelines, transitions
 from hoodie.transaction import layout
@@ -36,11 +39,11 @@ class ForeignWrite:
         time = session.requested_time
         self.instant = indexed.opened().timeline().find(time)
         assert self.instant is not None
-        self._own = {
+        self.own = {
             path: self._storage.read(path)
             for path in (f"{layout.HEARTBEATS}/{time}", transitions.path(self.instant))
         }
-        self._put(dict.fromkeys(self._own, b""))
+        self._put(dict.fromkeys(self.own, b""))
 
     def _put(self, contents_by_path: dict[str, bytes]) -> None:
         for path, content in contents_by_path.items():
@@ -49,7 +52,7 @@ class ForeignWrite:
 
     def complete(self) -> None:
         """Complete it by the properties that are there now."""
-        self._put(self._own)
+        self._put(self.own)
         self._session.commit(self._stats)
 
 
@@ -147,6 +150,69 @@ def test_plan_is_waited_for_once_another_may_execute_it(
     indexed.drop(*ALL)
     with pytest.raises(errors.ConflictError, match=r"compaction.* is pending, of another engine"):
         indexed.opened().build_index(ALL, indexed.small.options().transaction, wait_ms=0)
+
+
+def test_plan_whose_executor_of_ours_has_died_is_waited_for(tmp_path: Path) -> None:
+    """Another engine executes it again, beside a heartbeat that names ours."""
+    indexed = Indexed(tmp_path / "t", CONFIG)
+    content = timeline_avro.encode_compaction_plan(
+        plans.CompactionPlan(operations=(), extra={commits.WRITE_ID_KEY: "w"})
+    )
+    greatest = indexed.opened().timeline().greatest_time
+    assert greatest is not None
+    time = str(int(greatest) + 1)
+    plan = put_pending(indexed.small.path, instants.Action.COMPACTION, content, name=time)
+    plan.with_name(plan.name.replace("requested", "inflight")).write_bytes(b"")
+    foreign = ForeignWrite(indexed, 20, 26)
+    owner = next(text for path, text in foreign.own.items() if path.startswith(layout.HEARTBEATS))
+    foreign.complete()
+    heartbeat = indexed.small.path / layout.HEARTBEATS / time
+    heartbeat.write_bytes(owner)
+    transaction = indexed.small.options().transaction
+    os.utime(heartbeat, (0, 0))
+    with pytest.raises(errors.ConflictError, match=rf"{time} compaction inflight is pending"):
+        indexed.small.table.build_index([COLUMN_STATS], transaction, wait_ms=0)
+    os.utime(heartbeat)
+    indexed.small.table.build_index([COLUMN_STATS], transaction, wait_ms=0)
+
+
+def test_statistics_that_are_defined_anew_meanwhile_are_those_of_the_index(tmp_path: Path) -> None:
+    """As another engine may do; those of version 1 do not say of which type a column is."""
+    indexed = Indexed(tmp_path / "t", CONFIG)
+    indexed.build(COLUMN_STATS)
+    indexed.small.table = indexed.opened()
+    definitions = tmp_path / "t" / index_definitions.PATH
+
+    def redefine() -> None:
+        document = json.loads(definitions.read_text())
+        document["indexDefinitions"][COLUMN_STATS]["version"] = "V1"
+        definitions.write_text(json.dumps(document))
+
+    _, hear = on("publishing", redefine)
+    indexed.build(PARTITION_STATS, hear=hear)
+    found = metadata_table.MetadataTable(
+        indexed.small.env.open_storage(str(tmp_path / "t")), indexed.opened().timeline()
+    )
+    keys = found.partition(PARTITION_STATS).with_prefixes([""])
+    types = {
+        each.value_type
+        for values in keys.values()
+        if (each := metadata_avro.decode_statistics(values[-1], "", RecordType.PARTITION_STATS))
+    }
+    assert types == {None}
+
+
+def test_partition_statistics_are_not_built_without_those_of_files(tmp_path: Path) -> None:
+    """These were dropped meanwhile."""
+    indexed = Indexed(tmp_path / "t", CONFIG)
+    indexed.build(COLUMN_STATS)
+    indexed.small.table = indexed.opened()
+    _, hear = on("publishing", lambda: indexed.drop(COLUMN_STATS))
+    with pytest.raises(errors.InvalidInputError, match="column_stats, which is missing"):
+        indexed.build(PARTITION_STATS, hear=hear)
+    opened = indexed.opened()
+    assert opened.config.metadata_partitions == ("files",)
+    assert not opened.pending_indexes()
 
 
 def test_more_changes_than_are_looked_into_under_the_lock_take_another_round(
