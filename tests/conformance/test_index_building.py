@@ -208,7 +208,7 @@ def check_shared(judge: Judge, path: Path, ready: set[str]) -> None:
 def test_writer_of_apache_hudi_in_flight_is_waited_for(
     kind: str, judge: Judge, second_judge: Judge, tmp_path: Path
 ) -> None:
-    """What it did not log is in the index, and what it writes later it logs."""
+    """T-I02, T-I09, T-I11: what it did not log is in the index; what it writes later it logs."""
     made, more = SHARED[kind]
     path = tmp_path / "table"
     ours = shared(path, made)
@@ -248,7 +248,7 @@ def test_writer_of_apache_hudi_in_flight_is_waited_for(
 def test_index_that_a_writer_of_apache_hudi_makes_itself_is_not_built_twice(
     kind: str, judge: Judge, second_judge: Judge, tmp_path: Path
 ) -> None:
-    """Its option is on, and it does not leave it to others: it makes them when it commits."""
+    """T-I16: its option is on, and it leaves it to nobody: it makes them when it commits."""
     made = TABLES[kind]
     path = tmp_path / "table"
     shared(path, made)
@@ -293,6 +293,7 @@ def test_writer_of_apache_hudi_whose_option_is_off_drops_the_index(
 def test_index_that_we_drop_beside_apache_hudi_can_be_built_again(
     kind: str, judge: Judge, tmp_path: Path
 ) -> None:
+    """T-I19, T-I22."""
     made = TABLES[kind]
     path = tmp_path / "table"
     ours = shared(path, made)
