@@ -90,7 +90,8 @@ def give_up(
             config = table_properties.load(client.storage, client.clock)
             names = [each for each in found.plan.names if each not in config.metadata_partitions]
             left = _take_out(client, scope, names, config, is_ours)
-            if scope.view is not None and not index_decisions.without(names, config):
+            is_by_epoch = not config.has_foreign_writers and index_decisions.without(names, config)
+            if scope.view is not None and not is_by_epoch:
                 # Else the plan, if it is what the head publishes, comes again.
                 publication.take_number(client, scope, is_ours)
             return left

@@ -262,7 +262,10 @@ def clear(
     if not left:
         return
     for pending in () if scope.beside is None else scope.beside.pending_of(*_COMPACTIONS):
-        plan = contents.read_compaction_plan(storage, pending)
+        try:
+            plan = contents.read_compaction_plan(storage, pending)
+        except errors.NotFoundError:
+            continue  # Its executor died, and it was withdrawn.
         if any(each.group.partition_path in names for each in plan.operations):
             raise CompactedError(
                 f"{pending} of {storage.uri} is pending, and has what is left of "
