@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.unit.hoodie.metadata.test_index_building import ALL, BESIDE, KINDS, Indexed, rows_of
 
 from hoodie import errors
 from hoodie.filegroup import metadata_table
@@ -19,6 +18,7 @@ from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_
 from hoodie.read import where as filters
 from hoodie.timeline import contents, index_definitions, metadata_timelines, transitions
 from hoodie.transaction import layout
+from support.tables.indexed_tables import ALL, BESIDE, KINDS, Indexed, rows_of
 from support.tables.tables import CONFIG
 
 SHARED = [kind for kind in KINDS if kind.startswith("shared")]
