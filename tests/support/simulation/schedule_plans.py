@@ -54,7 +54,7 @@ class Scenario(enum.Enum):
     ARCHIVED = "archived"  # Archivers beside each kind of trouble, with a chain and without.
     INDEXED = "indexed"  # A metadata table, under a lock that may be lost.
     INDEXED_LYING = "indexed-lying"  # The same where everybody has the lock at once.
-    BUILT = "built"  # Indexes that are built and dropped beside all of them, by a lying lock.
+    BUILT = "built"  # Indexes that are built and dropped beside all of them.
     AUTUMN = "autumn"  # A table in local time, beside JVMs, while clocks are put back or forward.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
