@@ -517,9 +517,7 @@ class Fleet:
     def _end_builds(self) -> None:
         if self.plan.indexers:
             self.world.build_index(self.world.writer("last indexer"))
-            # Beside other engines one may be ready while its action was not complete.
-            builds_min = int(self.plan.is_lying)
-            self.world.check_index(builds_min=builds_min, builds_max=BUILDS_MAX)
+            self.world.check_index(builds_max=BUILDS_MAX)
 
     def _go_on(self, commits: int) -> None:
         """Let the table be written on, so that what died with archivers goes."""

@@ -54,7 +54,7 @@ class Scenario(enum.Enum):
     ARCHIVED = "archived"  # Archivers beside each kind of trouble, with a chain and without.
     INDEXED = "indexed"  # A metadata table, under a lock that may be lost.
     INDEXED_LYING = "indexed-lying"  # The same where everybody has the lock at once.
-    BUILT = "built"  # Indexes that are built and dropped beside all of them.
+    BUILT = "built"  # Indexes that are built and dropped beside all of them, by a lying lock.
     AUTUMN = "autumn"  # A table in local time, beside JVMs, while clocks are put back or forward.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
@@ -622,13 +622,8 @@ def _with_a_metadata_table_and_a_lying_lock(plan: Plan, source: random.Random) -
 
 
 def _with_indexers(plan: Plan, source: random.Random) -> Plan:
-    """Return a plan whose table has a metadata table, without bloom filters in the beginning.
-
-    Others may write some of the tables, under a lock then.
-    """
-    is_shared = plan.seed % 4 == 0
-    make = _with_a_metadata_table if is_shared else _with_a_metadata_table_and_a_lying_lock
-    indexed = make(plan, source)
+    """Return a plan whose table has a metadata table, without bloom filters in the beginning."""
+    indexed = _with_a_metadata_table_and_a_lying_lock(plan, source)
     return replace(indexed, indexers=source.choice((1, 1, 2)), archivers=source.choice((0, 0, 1)))
 
 
