@@ -30,6 +30,7 @@ from hoodie.metadata import (
     index_building,
     index_decisions,
     index_dropping,
+    index_sharing,
     index_steps,
     initialising,
 )
@@ -520,6 +521,8 @@ class Table:
         names: Sequence[str],
         transaction: manager.TransactionOptions,
         hear: Callable[[str], object] = lambda what: None,
+        *,
+        wait_ms: int = index_sharing.WAIT_MS,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
 
@@ -527,14 +530,16 @@ class Table:
             names: Partitions of the metadata table, of `index_decisions.BUILDABLE`.
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
+            wait_ms: So long writes of other engines are waited for, where there may be any.
 
         Raises:
             InvalidInputError: They are not built, or not in this table.
             NotFoundError: The table has no metadata table.
-            ConflictError: Somebody alive builds them, or others are being built.
+            ConflictError: Somebody alive builds them, or others are being built; or other engines
+                wrote all the time.
             HoodieError: As `index_building.build`.
         """
-        return index_building.build(self._target, names, transaction, self._env, hear)
+        return index_building.build(self._target, names, transaction, self._env, hear, wait_ms)
 
     def drop_index(
         self, names: Sequence[str], transaction: manager.TransactionOptions

@@ -103,6 +103,22 @@ def test_build_that_broke_off_is_shown_and_finished(hoodie: Run, table: Path, tr
     assert states(hoodie, table)[FILTERS] == "ready"
 
 
+def test_table_that_other_engines_may_write_gets_an_index(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "init", table, *LOCK))
+    assert fine(hoodie("describe", table, "--json")).document["has_foreign_writers"]
+    for _ in range(2):
+        built = fine(hoodie("index", "build", table, FILTERS, *LOCK, "--json")).document
+        assert built["built"] == [FILTERS]
+        fine(hoodie("write", table, "--input", trips, *LOCK))
+        fine(hoodie("metadata", "validate", table))
+        assert states(hoodie, table)[FILTERS] == "ready"
+        fine(hoodie("index", "drop", table, FILTERS, *LOCK))
+        assert states(hoodie, table)[FILTERS] == "missing"
+
+
 def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: Path) -> None:
     fine(hoodie("write", table, "--input", trips, *LOCK))
     build = ("index", "build", table)
@@ -111,9 +127,6 @@ def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: P
     bare = hoodie(*build, STATISTICS, *LOCK)
     assert (bare.code, "make one by `hoodie metadata init`" in bare.err) == (22, True)
     fine(hoodie("metadata", "init", table, *LOCK))
-    foreign = hoodie(*build, FILTERS, *LOCK)
-    assert (foreign.code, "--no-foreign-writers" in foreign.err) == (21, True)
-    fine(hoodie("configure", table, "--no-foreign-writers", *LOCK))
     unknown = hoodie(*build, "colstats", *LOCK)
     assert (unknown.code, "expected column_stats, partition_stats, " in unknown.err) == (20, True)
     nothing = hoodie(*build, *LOCK)

@@ -2,35 +2,77 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from hoodie import errors
 from hoodie.metadata import index_dropping
-from hoodie.model import settings, table_config
+from hoodie.model import commits, settings, table_config
+from hoodie.storage.protocol import FileInfo, Storage
 from hoodie.timeline import table_properties
+from hoodie.transaction import layout, lifecycle
 from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
 from support.simulation.faulty_storage import Fault
-from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
+from support.simulation.schedule_world import (
+    CONFIG,
+    COPY_ON_WRITE,
+    SETTINGS,
+    World,
+    metadata,
+)
+from support.tables import filtered_metadata
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
-OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 SIMPLE, GLOBAL = table_config.IndexKind.SIMPLE, table_config.IndexKind.GLOBAL_SIMPLE
 MOR, COW = table_config.TableType.MERGE_ON_READ, table_config.TableType.COPY_ON_WRITE
-KINDS = {
-    "mor": (CONFIG, settings.ConcurrencyMode.NON_BLOCKING),
-    "cow": (COPY_ON_WRITE, OPTIMISTIC),
-    # Of rows, whose keys are built the record index of; some move to another partition.
-    "keys mor": (schedule_lookups.config_of(MOR, SIMPLE), OPTIMISTIC),
-    "keys cow": (schedule_lookups.config_of(COW, GLOBAL), OPTIMISTIC),
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What table an index is built in.
+
+    Attributes:
+        config: The table's.
+        has_keys: Whether it is of rows, whose keys are built the record index of.
+        is_shared: Whether other engines write it as well; then by a lock that works.
+        has_chain: Whether such a table has a chain.
+    """
+
+    config: table_config.TableConfig
+    has_keys: bool = False
+    is_shared: bool = False
+    has_chain: bool = False
+
+    @property
+    def mode(self) -> settings.ConcurrencyMode:
+        if self.config.is_copy_on_write or self.has_keys:
+            return settings.ConcurrencyMode.OPTIMISTIC
+        return settings.ConcurrencyMode.NON_BLOCKING
+
+
+ALONE = {
+    "mor": Kind(config=CONFIG),
+    "cow": Kind(config=COPY_ON_WRITE),
+    # Of which some rows move to another partition.
+    "keys mor": Kind(config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True),
+    "keys cow": Kind(config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True),
 }
+SHARED = {
+    "shared mor": Kind(config=CONFIG, is_shared=True),
+    "shared cow": Kind(config=COPY_ON_WRITE, is_shared=True),
+    "shared cow with a chain": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
+}
+KINDS = {**ALONE, **SHARED}
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
 class At:
-    """Something else happens, once, right before one mutating call of the builder, or a writer."""
+    """Something else happens, once, right before one mutating call of the builder, or a writer.
+
+    Not while it has a lock that works: others would wait until it has given it back.
+    """
 
     def __init__(
         self, number: int, happening: Callable[[World], object], name: str = "builder"
@@ -43,7 +85,7 @@ class At:
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
         if is_mutation and process.name == self._name and self.world is not None:
             self._left -= 1
-            if self._left == -1:
+            if self._left == -1 and (self.world.is_lying or self.world.lock.holder is None):
                 try:
                     self._happening(self.world)
                 except errors.HoodieError as error:
@@ -51,22 +93,26 @@ class At:
         return Fault.NONE
 
 
-def made(faults: faulty_storage.Faults, kind: str) -> World:
+def made(
+    faults: faulty_storage.Faults, kind: str, make: Callable[..., World] | None = None
+) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
-    config, mode = KINDS[kind]
-    world = (schedule_lookups.LookupWorld if "keys" in kind else World)(
+    found = KINDS[kind]
+    world = (make or (schedule_lookups.LookupWorld if found.has_keys else World))(
         schedule.Schedule(),
         faults=faults,
         write_settings=settings.WriteSettings(
-            concurrency=mode,
+            concurrency=found.mode,
             heartbeat_interval_ms=SETTINGS.heartbeat_interval_ms,
             heartbeat_misses_max=SETTINGS.heartbeat_misses_max,
-            clock_wait_ms=0,
+            clock_wait_ms=SETTINGS.clock_skew_ms_max if found.is_shared else 0,
         ),
-        config=replace(config, properties={schedule_files.FILTERED_KEY: "true"}),
-        is_lying=True,
+        config=replace(found.config, properties={schedule_files.FILTERED_KEY: "true"}),
+        is_lying=not found.is_shared,
+        has_chain=found.has_chain,
         has_metadata=True,
     )
+    world.has_engines = found.is_shared
     world.write(world.writer("first"), "b0")
     compact(world, "early")
     if isinstance(faults, At):
@@ -85,9 +131,9 @@ def compact(world: World, name: str) -> None:
         world.compact(service, instant.requested_time)
 
 
-def check(world: World, *, builds_max: int = 1) -> None:
+def check(world: World, *, builds_min: int = 1, builds_max: int = 1) -> None:
     """Check that the index is used, and equals one that is made again; and every invariant."""
-    world.check_index(builds_max=builds_max)
+    world.check_index(builds_min=builds_min, builds_max=builds_max)
     world.check()
     world.check_metadata()
     assert world.filters or world.located
@@ -98,12 +144,23 @@ def is_being_built(world: World) -> bool:
     return bool(config.metadata_partitions_inflight)
 
 
+def is_ready(world: World) -> bool:
+    config = table_properties.load(world.storage, world.process("judge").clock)
+    return filtered_metadata.PARTITION in config.metadata_partitions
+
+
 def mutations(kind: str) -> int:
     recorder = faulty_storage.NoFaults()
     world = made(recorder, kind)
     before = len(recorder.mutations)
     world.build_index(world.writer("builder"))
     return len(recorder.mutations) - before
+
+
+def take_for_dead(world: World, name: str) -> None:
+    """Let everybody take a process for dead that is only paused."""
+    world.witness.may_misjudge = True
+    world.misjudged.add(name)
 
 
 def later_changes(world: World) -> None:
@@ -115,17 +172,22 @@ def later_changes(world: World) -> None:
 @EACH_KIND
 @pytest.mark.parametrize("fault", CRASHES)
 def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
-    """T-I03, T-I04, T-I07: and what is written meanwhile is in the index."""
+    """T-I03, T-I04, T-I07: and what is written meanwhile is in the index.
+
+    Another engine, where there may be one, knows of no chain.
+    """
+    other = "engine" if KINDS[kind].is_shared else "other"
     for number in range(mutations(kind)):
         world = made(faulty_storage.FaultAt("builder", number, fault), kind)
         with pytest.raises(schedule.Crash):
             world.build_index(world.writer("builder"))
-        world.write(world.writer("other"), "b1")
+        world.write(world.writer(other), "b1")
         compact(world, "service")
         world.time.advance(world.lock.session_ms + 1)
         world.build_index(world.writer("successor"))
         later_changes(world)
-        check(world)
+        # Beside other engines it may have been ready while its action was not complete.
+        check(world, builds_min=int(world.is_lying))
 
 
 @EACH_KIND
@@ -190,7 +252,7 @@ def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
     """T-I16: another has built the index while it was paused, and others have written."""
 
     def change(world: World) -> None:
-        world.misjudged.add("builder")
+        take_for_dead(world, "builder")
         world.build_index(world.writer("successor"))
         world.write(world.writer("other"), "b1")
 
@@ -207,7 +269,7 @@ def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
     """T-I19, T-I22: whenever the builder is paused."""
 
     def change(world: World) -> None:
-        world.misjudged.add("builder")
+        take_for_dead(world, "builder")
         world.drop_index(world.writer("dropper"))
         world.write(world.writer("other"), "b1")
 
@@ -215,7 +277,7 @@ def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
         world = made(At(number, change), kind)
         try:
             world.build_index(world.writer("builder"))
-        except errors.ConflictError:
+        except (errors.ConflictError, errors.HeartbeatExpiredError):
             assert not is_being_built(world)
         world.time.advance(world.lock.session_ms + 1)
         world.build_index(world.writer("successor"))
@@ -240,7 +302,7 @@ def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
         check(world, builds_max=2)
 
 
-@EACH_KIND
+@pytest.mark.parametrize("kind", ALONE)
 def test_drop_of_what_was_not_there_leaves_what_was_built_meanwhile(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,3 +322,83 @@ def test_drop_of_what_was_not_there_leaves_what_was_built_meanwhile(
     world.build_index(world.writer("successor"))
     later_changes(world)
     check(world, builds_max=2)
+
+
+class JvmStorage:
+    """The storage as a writer of Apache Hudi has it that streams into the metadata table.
+
+    It completes by the properties that were there when it began. Nothing that it puts there says
+    that it is of ours: its heartbeat is empty, and so is its inflight file.
+    """
+
+    def __init__(self, inner: Storage, properties: bytes) -> None:
+        self._inner = inner
+        self._properties = properties
+        self._own: dict[str, bytes] = {}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def create(self, path: str, content: bytes) -> object:
+        if layout.HEARTBEATS not in path and ".inflight" not in path:
+            return self._inner.create(path, content)
+        self._own[path] = content
+        return self._inner.create(path, b"")
+
+    def read(self, path: str, **rest: int) -> bytes:
+        content = self._inner.read(path, **rest)
+        if path == table_properties.PATH:
+            return self._properties
+        return content or self._own.get(path, b"")
+
+    def touch(self, path: str) -> FileInfo:
+        info = self._inner.touch(path)
+        return replace(info, size_bytes=len(self._own.get(path, b"")))
+
+    def fetch(self, path: str) -> tuple[bytes, object]:
+        content, version = self._inner.fetch(path)
+        return content or self._own.get(path, b""), version
+
+
+class JvmWorld(World):
+    """A world in which processes whose names say so are such writers."""
+
+    def storage_of(self, process: schedule.Process) -> Storage:
+        inner = super().storage_of(process)
+        if not process.name.startswith("engine"):
+            return inner
+        found: object = JvmStorage(inner, self.storage.read(table_properties.PATH))
+        return found  # type: ignore[return-value] # all else is the inner's
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("lasts_ms", [300, 3_000])
+def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
+    kind: str, lasts_ms: int
+) -> None:
+    """T-I02, T-I09, T-I11: it began before or meanwhile, and does not know of the index."""
+    was_ready: set[tuple[bool, bool]] = set()
+
+    def begin(world: World) -> None:
+        process = world.process("engine", offset_ms=-SETTINGS.clock_skew_ms_max // 2)
+        writer = world.client(process)
+        begun_ready = is_ready(world)
+        opened = world.begin(writer)
+        stats = world.write_files(writer, opened, world.groups)
+
+        def complete() -> None:
+            written = [each for each in stats if isinstance(each, commits.WriteStat)]
+            told = metadata(written, commits.Operation.UPSERT, world.schema)
+            lifecycle.commit(writer, opened, told)
+            was_ready.add((begun_ready, is_ready(world)))
+
+        world.time.later(lasts_ms, complete)
+
+    for number in range(mutations(kind)):
+        world = made(At(number, begin), kind, JvmWorld)
+        world.build_index(world.writer("builder"))
+        world.time.advance(lasts_ms)
+        world.check_index(builds_max=1)
+        world.check_metadata()
+        assert world.filters
+    assert was_ready == {(False, False), (True, True)}

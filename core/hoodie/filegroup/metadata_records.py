@@ -149,7 +149,7 @@ def added(
     """
     found = {name: Added(table=metadata_merging.table(by_key)) for name, by_key in records.items()}
     if file_statistics.BLOOM_FILTERS in partitions:
-        filters = _bloom_filters(changes, instant_time)
+        filters = bloom_filters(changes, instant_time)
         found[file_statistics.BLOOM_FILTERS] = Added(table=metadata_merging.table(filters))
     return found
 
@@ -254,7 +254,8 @@ def base_files(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if isinstance(file_names.parse(path, 0), files.BaseFile)]
 
 
-def _bloom_filters(changes: Changes, instant_time: instants.InstantTime) -> dict[str, bytes]:
+def bloom_filters(changes: Changes, instant_time: instants.InstantTime) -> dict[str, bytes]:
+    """Return the records of bloom filters that a change adds; as `added`."""
     found = {}
     for path in base_files(stat.path for stat in changes.written):
         if path not in changes.filters:

@@ -1,4 +1,4 @@
-"""Building an index beside running writers (RFC-45), in tables that no other engine writes.
+"""Building an index beside running writers (RFC-45).
 
     schedule   in a lock scope: the plan, as a requested indexing action
     begin      in a lock scope (`index_steps`), by the process that has the plan's heartbeat: a time
@@ -16,6 +16,7 @@ leaves a plan that is executed again with a later time: its base files hide what
 and no reader counts what is left of the dead one.
 
 The record index is built by `record_index_building`, which also has a check before the publication.
+In a table that other engines write as well begin, build and publish are others (`index_sharing`).
 
 Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, of 64
 bloom filters, and of the keys of one file group of the record index.
@@ -32,37 +33,32 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TypeAlias
 
-import pyarrow as pa
-
 from hoodie import environment, errors
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
-    key_footers,
     listing,
-    metadata_merging,
-    metadata_records,
     metadata_writing,
     snapshots,
     statistics_reading,
 )
-from hoodie.format import file_names, indexing_avro, metadata_avro
+from hoodie.format import file_names, indexing_avro
 from hoodie.metadata import (
     index_decisions,
     index_dropping,
+    index_sharing,
     index_steps,
+    initial_filters,
     initial_statistics,
     record_index_building,
 )
 from hoodie.model import (
     commits,
     file_statistics,
-    files,
     instants,
     key_changes,
     plans,
     results,
 )
-from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, table_properties
 from hoodie.transaction import lifecycle, manager, table_lock
 from hoodie.transaction.client import Client, Completion, OpenAction
@@ -71,10 +67,14 @@ logger = logging.getLogger(__name__)
 
 _STEPS_MAX = 10
 _ROUNDS_MAX = 5
-_FILTERS_AT_ONCE = 64
 
-_HOPELESS = (errors.FormatError, errors.UnsupportedError, errors.InvalidInputError)
-"""Failures that an execution of the same plan meets again."""
+_HOPELESS = (
+    errors.FormatError,
+    errors.UnsupportedError,
+    errors.InvalidInputError,
+    index_sharing.WaitedInVainError,
+)
+"""Failures that an execution of the same plan meets again, or that has lasted long enough."""
 
 Hear = Callable[[str], object]
 """Hears what is done next."""
@@ -89,6 +89,7 @@ def build(
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
+    wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table that it does not have, and finish what somebody has left.
 
@@ -98,18 +99,21 @@ def build(
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
+        wait_ms: So long writes of other engines are waited for, where there may be any.
 
     Raises:
         InvalidInputError: They are not built, or not in this table.
         ConfigurationError: The settings are those of a single writer.
         NotFoundError: The table has no metadata table.
-        UnsupportedError: Other engines may write it.
-        ConflictError: Somebody alive builds them, or others are being built.
+        UnsupportedError: Their files have what is not read; or their bloom filters are too long for
+            a table that other engines write.
+        ConflictError: Somebody alive builds them, or others are being built; or writes of other
+            engines overlapped all the time, and the build is given up.
         HoodieError: Lock or storage failed: the same call goes on with it. If a data file is
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(client, target, names, env.engine, hear)
+        return build_by(client, target, names, env.engine, hear, wait_ms)
 
 
 def build_by(
@@ -118,22 +122,26 @@ def build_by(
     names: Sequence[str],
     engine: Engine,
     hear: Hear = lambda what: None,
+    wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
     refusal = index_decisions.request_refusal(names, target.config, client.settings)
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear).build(names)
+    return _Builder(client, target, engine, hear, wait_ms).build(names)
 
 
 class _Builder:
     """Builds indexes of one table by one client."""
 
-    def __init__(self, client: Client, target: manager.Target, engine: Engine, hear: Hear) -> None:
+    def __init__(
+        self, client: Client, target: manager.Target, engine: Engine, hear: Hear, wait_ms: int
+    ) -> None:
         self._client = client
         self._target = target
         self._engine = engine
         self._hear = hear
+        self._wait_ms = wait_ms
 
     def build(self, names: Sequence[str]) -> results.IndexResult:
         """Take steps until all is ready."""
@@ -186,6 +194,10 @@ class _Builder:
         try:
             lifecycle.start(client, opened)
             completion = self._build(opened, found.plan)
+        except index_sharing.ReadyError as error:
+            logger.info("%s: %s is not needed: %s", client.storage.uri, found.instant, error)
+            lifecycle.abort(client, opened)
+            return before
         except _HOPELESS as error:
             logger.warning("%s: %s is given up: %s", client.storage.uri, found.instant, error)
             lifecycle.abort(client, opened)
@@ -204,6 +216,10 @@ class _Builder:
 
     def _build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
         client = self._client
+        if opened.config.has_foreign_writers:
+            schema = self._target.schema
+            shared = index_sharing.Building(client, schema, self._engine, self._hear, self._wait_ms)
+            return shared.build(opened, plan)
         for _ in range(_ROUNDS_MAX):
             begin = functools.partial(
                 index_steps.begin,
@@ -286,18 +302,12 @@ class _Builder:
         """Write the base files of bloom filters, some filters at a time, since they are long."""
         if file_statistics.BLOOM_FILTERS not in begun.plan.names:
             return
-        by_key = {
-            metadata_avro.bloom_filter_key(each.group.partition_path, each.name): each
-            for found in data_files.values()
-            for each in found
-            if isinstance(each, files.BaseFile)
-        }
-        keys = sorted(by_key, key=str.encode)
         groups = index_steps.groups(file_statistics.BLOOM_FILTERS)
-        places = metadata_records.places(pa.array(keys, pa.string()), len(groups)).tolist()
-        for number, group in enumerate(groups):
-            own = [by_key[key] for key, place in zip(keys, places, strict=True) if place == number]
-            pieces = self._pieces(own)
+        own = initial_filters.by_group(data_files)
+        for group, base_files in zip(groups, own, strict=True):
+            pieces = initial_filters.pieces(
+                self._client.storage, self._engine, base_files, self._hear
+            )
             first = next(pieces, None)
             if first is not None:
                 yield metadata_writing.write_base(
@@ -308,26 +318,6 @@ class _Builder:
                     itertools.chain([first], pieces),
                     self._client.clock.now_ms(),
                 )
-
-    def _pieces(self, base_files: Sequence[files.BaseFile]) -> Iterator[pa.Table]:
-        """Yield the records of base files, which are in the order of their keys."""
-        read = functools.partial(_filter_record, self._client.storage)
-        for first in range(0, len(base_files), _FILTERS_AT_ONCE):
-            some = base_files[first : first + _FILTERS_AT_ONCE]
-            self._hear(f"reading bloom filters: {first} of {len(base_files)} files")
-            found = self._engine.map(read, some)
-            records = {key: record for key, record in found if record is not None}
-            if records:
-                yield metadata_merging.table(records)
-
-
-def _filter_record(storage: Storage, base_file: files.BaseFile) -> tuple[str, bytes | None]:
-    """Return key and record of a base file's bloom filter; no record of a file that is gone."""
-    key = metadata_avro.bloom_filter_key(base_file.group.partition_path, base_file.name)
-    stored = key_footers.read_or_make_filter(storage, base_file.path)
-    if stored is None:
-        return key, None
-    return key, metadata_avro.encode_bloom_filter(stored, base_file.instant_time)
 
 
 def _token(begun: index_steps.Begun) -> str:

@@ -14,7 +14,15 @@ from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.filegroup import metadata_table
-from hoodie.model import file_statistics, instants, key_changes, plans, settings, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    instants,
+    key_changes,
+    plans,
+    settings,
+    table_config,
+)
 from hoodie.timeline import active
 
 BUILDABLE = (
@@ -42,6 +50,11 @@ class Build:
 
     instant: instants.Instant
     plan: plans.Indexing
+
+    @property
+    def is_of_ours(self) -> bool:
+        """Whether a process of ours has made the plan; true where there is none any more."""
+        return self.is_given_up or commits.WRITE_ID_KEY in self.plan.extra
 
     @property
     def is_given_up(self) -> bool:
@@ -105,12 +118,6 @@ def request_refusal(
     of_keys = _record_index_refusal(names, config)
     if of_keys is not None:
         return of_keys
-    if config.has_foreign_writers:
-        return errors.UnsupportedError(
-            f"other engines may write {config.name}, and this version does not build indexes "
-            "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
-            "make the metadata table again by `hoodie metadata init --rebuild`"
-        )
     return _partition_stats_refusal(names, config)
 
 
@@ -180,11 +187,17 @@ def next_step(
         builds: Pending there.
 
     Raises:
-        ConflictError: Other indexes are being built.
+        ConflictError: Other indexes are being built, or another engine builds.
     """
     ready = set(config.metadata_partitions)
     missing = tuple(name for name in BUILDABLE if name in names and name not in ready)
     for build in builds:
+        if config.has_foreign_writers and not build.is_of_ours:
+            raise errors.ConflictError(
+                f"{build.instant} of {config.name} was planned by another engine, which builds "
+                f"{', '.join(build.plan.names)}: wait until it has, or give the plan up by `hoodie "
+                "index drop`"
+            )
         if build.is_given_up or ready.intersection(build.plan.names):
             return GiveUp(build)
         if not missing:
@@ -205,11 +218,6 @@ def drop_refusal(
     refusal = names_refusal(names)
     if refusal is not None:
         return refusal
-    if config.has_foreign_writers:
-        return errors.UnsupportedError(
-            f"other engines may write {config.name}, and this version does not drop an index "
-            "beside them: drop it with Apache Hudi, or the metadata table by `hoodie metadata drop`"
-        )
     of_files, of_partitions = file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS
     left = {*config.metadata_partitions, *config.metadata_partitions_inflight} - set(names)
     if of_files in names and of_partitions in left:

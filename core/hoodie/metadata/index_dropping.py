@@ -2,17 +2,17 @@
 
 The properties come first, then the plan, then files. These are deleted by names that are never made
 again, as their times show, and that were listed before the properties changed: a process that was
-paused meanwhile deletes nothing of a later build. Source: RFC-45; protocol.md: Indexes built beside
-writers.
+paused meanwhile deletes nothing of a later build. Other engines make names again: where they write
+as well, files are deleted in the scope that changes the properties.
+
+Source: RFC-45; protocol.md: Indexes built beside writers.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from hoodie import environment
-from hoodie.filegroup import metadata_table
-from hoodie.format import file_names
 from hoodie.metadata import index_decisions, index_steps
 from hoodie.model import instants, table_config
 from hoodie.timeline import active, metadata_timelines, table_properties, transitions
@@ -41,7 +41,6 @@ def drop(
 
     Raises:
         InvalidInputError: They are not dropped, or one that stays needs them.
-        UnsupportedError: Other engines may write the table.
         ConflictError: Somebody alive builds one.
         HoodieError: Lock or storage failed; files that are left do no harm.
     """
@@ -76,7 +75,9 @@ def give_up(
     if found.is_given_up:
         # Its execution has not begun, and does not without a plan, whoever is alive.
         inflight = found.instant.pending_in(instants.State.INFLIGHT)
-        client.storage.delete(transitions.path(inflight))
+        with client.lock.scope() as scope:
+            scope.check()
+            client.storage.delete(transitions.path(inflight))
         return ()
     opened = index_steps.taken_over(client, expected, found)
     if opened is None:
@@ -88,8 +89,9 @@ def give_up(
             is_ours()
             config = table_properties.load(client.storage, client.clock)
             names = [each for each in found.plan.names if each not in config.metadata_partitions]
-            left = _take_out(client, scope, names, config)
-            if not index_decisions.without(names, config):
+            left = _take_out(client, scope, names, config, is_ours)
+            is_by_epoch = not config.has_foreign_writers and index_decisions.without(names, config)
+            if scope.view is not None and not is_by_epoch:
                 # Else the plan, if it is what the head publishes, comes again.
                 publication.take_number(client, scope, is_ours)
             return left
@@ -120,7 +122,7 @@ def _drop(client: Client, names: Sequence[str]) -> set[str]:
                 (*config.metadata_partitions, *config.metadata_partitions_inflight)
             )
         )
-        left = _take_out(client, scope, names, config)
+        left = _take_out(client, scope, names, config, scope.check)
         if left and not index_decisions.without(names, config):
             # Else a build that has begun since the properties were read has listed files here.
             publication.take_number(client, scope, scope.check)
@@ -136,19 +138,25 @@ def _take_out(
     scope: table_lock.LockScope,
     names: Sequence[str],
     config: table_config.TableConfig,
+    check: Callable[[], None],
 ) -> Sequence[str]:
     """Take partitions out of the properties; return the paths of their files.
 
-    They are listed before, so that none of a later build is among them.
+    They are listed before, so that none of a later build is among them. Where other engines write
+    as well, which make names again, they are deleted here, and none are returned.
     """
     client.check_guards()
-    left = [
-        f"{metadata_timelines.DIRECTORY}/{name}/{each}"
-        for name in names
-        for each in index_steps.beside(client).names(name)
-        if file_names.parse_new(each, 0, metadata_table.EXTENSION) is not None
-    ]
     changes = index_decisions.without(names, config)
+    if not config.has_foreign_writers:
+        left = index_steps.left_in(client, names)
+        if changes:
+            configuration.put(client, scope, changes)
+        return [f"{metadata_timelines.DIRECTORY}/{path}" for path in left]
     if changes:
-        configuration.put(client, scope, changes)
-    return left
+        # Not by an epoch: finished later it would undo what others have changed until then.
+        table_properties.update(client.storage, changes, client.clock, check)
+    try:
+        index_steps.clear(client, scope, names, check)
+    except index_steps.CompactedError as error:
+        logger.info("%s: files are left, and do no harm: %s", client.storage.uri, error)
+    return ()

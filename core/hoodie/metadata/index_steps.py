@@ -5,12 +5,17 @@ They are of a process that executes a plan: it has the heartbeat of the indexing
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.filegroup import index_groups, metadata_writing
-from hoodie.metadata import index_decisions, initial_statistics, partition_making
+from hoodie.filegroup import index_groups, metadata_table, metadata_writing
+from hoodie.metadata import (
+    index_decisions,
+    initial_filters,
+    initial_statistics,
+    partition_making,
+)
 from hoodie.model import (
     commits,
     file_statistics,
@@ -46,9 +51,16 @@ logger = logging.getLogger(__name__)
 
 ACTION = instants.Action.INDEXING
 
+_COMPACTIONS = (instants.Action.COMPACTION, instants.Action.LOG_COMPACTION)
+
+
+class CompactedError(errors.ConflictError):
+    """A pending compaction of the metadata table has files that are to be deleted."""
+
+
 FILE_GROUPS: Mapping[str, int] = {
     **initial_statistics.FILE_GROUPS,
-    file_statistics.BLOOM_FILTERS: 4,
+    file_statistics.BLOOM_FILTERS: initial_filters.FILE_GROUPS,
 }
 """How many file groups each partition of a metadata table is made with, as Apache Hudi does."""
 
@@ -266,6 +278,44 @@ def publish(
             ),
         },
     )
+
+
+def clear(
+    client: Client,
+    scope: table_lock.LockScope,
+    names: Sequence[str],
+    check: Callable[[], None],
+) -> None:
+    """Delete what is left in the folders of partitions that the properties do not name.
+
+    Where other engines write it is done under the lock: Apache Hudi makes names again.
+
+    Raises:
+        CompactedError: A compaction of the metadata table is pending that has some of it, and would
+            fail without.
+    """
+    storage = beside(client)
+    metadata_commits.take_off_left(client, scope, names, check)
+    left = left_in(client, names)
+    if not left:
+        return
+    for pending in () if scope.beside is None else scope.beside.pending_of(*_COMPACTIONS):
+        try:
+            plan = contents.read_compaction_plan(storage, pending)
+        except errors.NotFoundError:
+            continue  # Its executor died, and it was withdrawn.
+        if any(each.group.partition_path in names for each in plan.operations):
+            raise CompactedError(
+                f"{pending} of {storage.uri} is pending, and has what is left of "
+                f"{', '.join(names)}: the next write of its engine completes it"
+            )
+    check()
+    storage.delete_unordered(left)
+
+
+def left_in(client: Client, names: Sequence[str]) -> list[str]:
+    """Return the paths of data files of partitions, in the metadata table; a listing each."""
+    return [each.path for name in names for each in metadata_table.data_files(beside(client), name)]
 
 
 def beside(client: Client) -> Storage:

@@ -18,7 +18,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
 from hoodie.filegroup import (
@@ -28,15 +28,12 @@ from hoodie.filegroup import (
     metadata_table,
     metadata_writing,
     snapshots,
-    statistics_reading,
 )
-from hoodie.metadata import initial_statistics, partition_making
-from hoodie.model import file_statistics, instants, schemas, table_config
-from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.metadata import initial_statistics, late_changes, partition_making
+from hoodie.model import file_statistics, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
-    contents,
     index_definitions,
     metadata_timelines,
     table_properties,
@@ -58,35 +55,6 @@ _ROUNDS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Statistics:
-    """What was found in data files without the lock.
-
-    Attributes:
-        schema: The table's columns then.
-        wanted: Which statistics.
-        reading: How data files are looked into.
-        bases: The base files of the partitions with statistics.
-        late: By path of files of changes since.
-    """
-
-    schema: schemas.TableSchema
-    wanted: file_statistics.Wanted
-    reading: initial_statistics.Reading
-    bases: initial_statistics.Bases
-    late: dict[str, Sequence[ColumnStatistics]] = field(default_factory=dict)
-
-    def source(
-        self, storage: Storage, timeline: active.ActiveTimeline
-    ) -> statistics_reading.Source:
-        """Return what is looked into as of a timeline."""
-        known = snapshots.committed_instants(timeline)
-        committed = snapshots.CommittedFiles(storage, known)
-        return statistics_reading.Source(
-            storage, self.schema.arrow, self.wanted, committed.is_committed
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
     """What was found without the lock.
 
@@ -98,11 +66,7 @@ class _Look:
 
     timeline: active.ActiveTimeline
     sizes: metadata_records.Sizes
-    statistics: _Statistics | None
-
-
-class _OutdatedError(errors.ConflictError):
-    """What was found without the lock cannot be brought up to date."""
+    statistics: late_changes.Statistics | None
 
 
 def initialise(
@@ -154,7 +118,7 @@ def initialise_by(
             if look.statistics is not None:
                 _catch_up(client.storage, look, look.statistics)
             client.lock.decide(functools.partial(_make, client, expected, look))
-        except _OutdatedError as outdated:
+        except late_changes.OutdatedError as outdated:
             logger.info("%s: listing again: %s", client.storage.uri, outdated)
         else:
             return
@@ -217,7 +181,7 @@ def _look(
         stored = stored_schemas.as_of(storage, config, timeline)
         now = reading.schema if stored is None else stored.columns
         wanted = file_statistics.wanted(_with_partitions(config), now.arrow, None)
-        found = _Statistics(schema=now, wanted=wanted, reading=reading, bases={})
+        found = late_changes.Statistics(schema=now, wanted=wanted, reading=reading, bases={})
         bases = initial_statistics.gather(
             snapshot,
             data_files,
@@ -256,37 +220,17 @@ def _change_data(
     )
 
 
-def _catch_up(storage: Storage, look: _Look, statistics: _Statistics) -> None:
+def _catch_up(storage: Storage, look: _Look, statistics: late_changes.Statistics) -> None:
     """Look into the files of changes that completed since a look, until there is no new one.
 
     Raises:
-        _OutdatedError: As `_changes_since`.
+        late_changes.OutdatedError: As `late_changes.since`.
     """
     for _ in range(_ROUNDS_MAX):
         now = active.listed(storage)
-        changes = list(_changes_since(storage, look.timeline, now))
-        if not _look_into(storage, statistics, now, changes):
+        changes = list(late_changes.since(storage, look.timeline, now))
+        if not statistics.look_into(storage, now, changes):
             return
-
-
-def _look_into(
-    storage: Storage,
-    statistics: _Statistics,
-    timeline: active.ActiveTimeline,
-    changes: Sequence[metadata_records.Changes],
-) -> bool:
-    """Look into files of changes that were not looked into yet; return whether there were any."""
-    paths = {
-        stat.path: stat.size_bytes
-        for each in changes
-        for stat in each.written
-        if stat.path not in statistics.late
-    }
-    if paths:
-        source = statistics.source(storage, timeline)
-        found = initial_statistics.of_paths(paths.items(), source, statistics.reading)
-        statistics.late.update({path: found.get(path, ()) for path in paths})
-    return bool(paths)
 
 
 def _make(
@@ -301,7 +245,7 @@ def _make(
             f"{client.storage.uri} has a metadata table, with "
             f"{', '.join(config.metadata_partitions)}: drop it first, or use --rebuild"
         )
-    changes = list(_changes_since(client.storage, look.timeline, scope.timeline))
+    changes = list(late_changes.since(client.storage, look.timeline, scope.timeline))
     sizes = metadata_records.changed(look.sizes, changes)
     contents_by_name = {metadata_table.FILES: _files_content(client, sizes)}
     made = {table_config.METADATA_PARTITIONS_KEY: metadata_table.FILES}
@@ -342,51 +286,21 @@ def _statistics_contents(
     client: Client,
     scope: table_lock.LockScope,
     config: table_config.TableConfig,
-    statistics: _Statistics,
+    statistics: late_changes.Statistics,
     changes: Sequence[metadata_records.Changes],
     partitions: Iterable[str],
 ) -> Mapping[str, partition_making.Content]:
     """Return what the partitions with statistics begin with.
 
     Raises:
-        _OutdatedError: Changes since the look have other columns.
+        late_changes.OutdatedError: Changes since the look have other columns.
     """
     storage = client.storage
-    _look_into(storage, statistics, scope.timeline, changes)
+    statistics.look_into(storage, scope.timeline, changes)
     if changes:
         stored = stored_schemas.as_of(storage, config, scope.timeline)
         if stored is not None and stored.columns.arrow != statistics.schema.arrow:
-            raise _OutdatedError("the table's columns have changed")
-    since = metadata_records.Changes(
-        written=[
-            replace(stat, statistics=tuple(statistics.late[stat.path]))
-            for each in changes
-            for stat in each.written
-        ],
-        deleted=[path for each in changes for path in each.deleted],
-        columns=list(statistics.wanted.kinds),
-    )
+            raise late_changes.OutdatedError("the table's columns have changed")
     names = [name for name in partitions if name in statistics.bases]
-    records = metadata_records.of_changes(since, names)
+    records = metadata_records.of_changes(statistics.completed(changes), names)
     return {name: partition_making.Content(statistics.bases[name], records[name]) for name in names}
-
-
-def _changes_since(
-    storage: Storage, before: active.ActiveTimeline, now: active.ActiveTimeline
-) -> Iterable[metadata_records.Changes]:
-    """Yield the changes of instants that completed between two looks, in their order.
-
-    Raises:
-        _OutdatedError: One took others back, or some may have been archived meanwhile.
-    """
-    known = str(before.completed[-1].completion_time) if before.completed else ""
-    if known and now.start is not None and now.start > known:
-        raise _OutdatedError("instants were archived meanwhile")
-    for each in active.completed_after(now, known):
-        if each.action is instants.Action.RESTORE:
-            raise _OutdatedError(f"{each} took instants back")
-        if each.action.completed in instants.WRITES:
-            yield metadata_records.Changes(written=contents.read_commit(storage, each).stats)
-        elif each.action is instants.Action.CLEAN:
-            deleted = tuple(sorted(contents.read_clean(storage, each).paths))
-            yield metadata_records.Changes(deleted=deleted)

@@ -26,6 +26,7 @@ from hoodie.transaction import metadata_commits, table_lock
 from hoodie.transaction.client import Client
 
 _TOKEN = file_names.write_token(0, 0, 0)
+_OPERATION = commits.Operation.BULK_INSERT.value
 _LOG_TOKEN = file_names.write_token(1, 0, 0)
 
 
@@ -55,24 +56,48 @@ def make(
     Returns:
         What an epoch has to publish to complete it.
     """
-    found = groups(name, len(content.bases))
-    begin(storage, name, found, time, scope.check)
-    inflight = _start(storage, time)
+    return make_all(client, scope, storage, time, {name: content}, scope.check)
+
+
+def make_all(
+    client: Client,
+    scope: table_lock.LockScope,
+    storage: Storage,
+    time: instants.InstantTime,
+    contents: Mapping[str, Content],
+    check: Callable[[], None],
+) -> Mapping[str, bytes]:
+    """Write partitions of an MDT by one instant; as `make`.
+
+    Args:
+        client: Whose they are.
+        scope: In which they are made.
+        storage: The MDT's.
+        time: Of the instant.
+        contents: What they begin with, by name.
+        check: Called before each step.
+    """
+    for name, content in contents.items():
+        begin(storage, name, groups(name, len(content.bases)), time, check)
+    check()
+    inflight = _start(client, storage, time)
     stats = []
-    for group, base in zip(found, content.bases, strict=True):
-        scope.check()
-        if base is not None:
-            stats.append(metadata_writing.write_prepared(storage, group, time, _TOKEN, base))
-    added = metadata_records.Added(table=metadata_merging.table(content.records))
-    now_ms = client.clock.now_ms()
-    for place, records in added.split(len(found)).items():
-        scope.check()
-        stats.append(
-            metadata_writing.write_log(storage, found[place], time, _LOG_TOKEN, records, now_ms)
-        )
+    for name, content in contents.items():
+        found = groups(name, len(content.bases))
+        for group, base in zip(found, content.bases, strict=True):
+            check()
+            if base is not None:
+                stats.append(metadata_writing.write_prepared(storage, group, time, _TOKEN, base))
+        added = metadata_records.Added(table=metadata_merging.table(content.records))
+        now_ms = client.clock.now_ms()
+        for place, records in added.split(len(found)).items():
+            check()
+            stats.append(
+                metadata_writing.write_log(storage, found[place], time, _LOG_TOKEN, records, now_ms)
+            )
     completion_time = client.time_before_another(scope)
     return metadata_commits.complete(
-        storage, scope, inflight, completion_time, _done(client, stats), scope.check
+        storage, scope, inflight, completion_time, _done(client, stats), check
     )
 
 
@@ -134,14 +159,18 @@ def whole_instant(
     }
 
 
-def _start(storage: Storage, time: instants.InstantTime) -> instants.Instant:
+def _start(client: Client, storage: Storage, time: instants.InstantTime) -> instants.Instant:
     requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
-    return transitions.start(storage, requested, b"", lambda: True)
+    # Whoever finds it pending sees that it is of ours (`metadata_commits.take_off_left`).
+    begun = commits.CommitMetadata(
+        operation=_OPERATION, stats=(), extra={commits.WRITE_ID_KEY: client.random.uuid()}
+    )
+    return transitions.start(storage, requested, timeline_avro.encode_commit(begun), lambda: True)
 
 
 def _done(client: Client, stats: Sequence[commits.WriteStat]) -> bytes:
     done = commits.CommitMetadata(
-        operation=commits.Operation.BULK_INSERT.value,
+        operation=_OPERATION,
         stats=tuple(stats),
         extra={
             commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(),

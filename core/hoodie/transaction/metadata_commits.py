@@ -220,6 +220,34 @@ def take_off(
     _remove(client.beside, scope.beside, target, partitions, is_ours)
 
 
+def take_off_left(
+    client: Client,
+    scope: table_lock.LockScope,
+    partitions: Iterable[str],
+    is_ours: Callable[[], None],
+) -> None:
+    """Take pending delta commits of ours off that no instant of the data table has the time of.
+
+    Whoever made partitions by one has died in a scope, where other engines write as well. Of one
+    that is only requested nothing is there yet, whoever made it.
+
+    Args:
+        client: Of a table with an MDT.
+        scope: In which partitions are made, or dropped.
+        partitions: Of the MDT, in which it may have left files.
+        is_ours: Called before each step.
+    """
+    if client.beside is None or scope.beside is None:
+        return
+    known = {each.requested_time for each in scope.timeline.files}
+    for each in scope.beside.pending_of(instants.Action.DELTA_COMMIT):
+        is_requested = each.state is instants.State.REQUESTED
+        if each.requested_time not in known and (
+            is_requested or contents.is_of_ours(client.beside, each)
+        ):
+            _remove(client.beside, scope.beside, each.requested_time, partitions, is_ours)
+
+
 def left_over(
     client: Client,
     beside: active.ActiveTimeline,

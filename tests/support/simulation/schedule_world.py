@@ -275,10 +275,11 @@ class World:
         """Drop the index, or give its build up."""
         index_dropping.drop_by(service, self.config, (self.index,))
 
-    def check_index(self, *, builds_max: int) -> None:
+    def check_index(self, *, builds_max: int, builds_min: int = 1) -> None:
         """Check that the index is ready, and that nothing is being built.
 
         Args:
+            builds_min: So many builds at least have been completed.
             builds_max: So many builds at most have been completed; none of them is pending.
         """
         self.config = table_properties.load(self.storage, self.process("judge").clock)
@@ -290,7 +291,7 @@ class World:
             if each.action is instants.Action.INDEXING
         ]
         assert all(each.is_completed for each in indexing), indexing
-        assert 1 <= len(indexing) <= builds_max, indexing
+        assert builds_min <= len(indexing) <= builds_max, indexing
 
     def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
         return schedule.Process(self.time, name, offset_ms=offset_ms, host=host)

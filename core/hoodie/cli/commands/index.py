@@ -15,9 +15,11 @@ which needs column_stats, bloom_filters, and record_index, which has each key on
 
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
-timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. It refuses
-tables that other engines may write; `hoodie metadata init` makes the statistics of such a table. A
-record index is given up if a key is in two file groups.
+timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
+index is given up if a key is in two file groups, and refused in a table that other engines may
+write. The others wait there until no write of theirs is pending, up to 15 minutes; an index stays
+if their options for it are on (`hoodie.metadata.index.column.stats.enable`,
+`hoodie.metadata.index.bloom.filter.enable`).
 
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 

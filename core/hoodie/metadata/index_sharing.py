@@ -1,0 +1,482 @@
+"""Building an index in a table that other engines write as well.
+
+    look       without the lock: what is in the files that a timeline counts, as base files in
+               memory; then in those of changes that completed since
+    wait       without the lock: no write of another engine is pending
+    publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
+               the partitions are written, by a delta commit of a new time; then the table's
+               properties name them as ready, and the action completes
+
+Writers of Apache Hudi log into the partitions that the properties name when they open the metadata
+table, after their requested file is there: what is not pending when the partitions become ready
+keeps them up, or drops them. They are never named as inflight, and nothing of them is on storage
+before: such a writer, if its option is on, deletes the folder and makes them itself.
+
+Requests under the lock: some 30; for each of the last changes one, and those of a look into its
+files; two for each write that is pending. Memory: that of the statistics and bloom filters. Source:
+ADR 0032; protocol.md: Indexes built beside writers.
+"""
+
+import functools
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import (
+    key_footers,
+    metadata_merging,
+    metadata_records,
+    metadata_writing,
+    snapshots,
+)
+from hoodie.format import bloom_filters, hfile_reading, indexing_avro, metadata_schemas
+from hoodie.format.metadata_avro import Value
+from hoodie.metadata import (
+    index_decisions,
+    index_steps,
+    initial_filters,
+    initial_statistics,
+    late_changes,
+    partition_making,
+)
+from hoodie.model import file_statistics, instants, plans, schemas, table_config
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, contents, index_definitions, table_properties, true_time
+from hoodie.transaction import (
+    heartbeats,
+    lifecycle,
+    markers,
+    metadata_commits,
+    stored_schemas,
+    table_lock,
+)
+from hoodie.transaction.client import Client, Completion, OpenAction
+
+logger = logging.getLogger(__name__)
+
+WAIT_MS = 900_000
+"""So long is waited for other engines, as Apache Hudi's indexer does."""
+
+FILTER_BYTES_MAX = 512 << 20
+"""Bloom filters of this length are held in memory, and uploaded under the lock."""
+
+CHANGES_UNDER_LOCK_MAX = 10
+
+_POLL_S = 1.0
+_LOOKS_MAX = 5
+
+
+class WaitedInVainError(errors.ConflictError):
+    """Other engines were at work all the time: the build is given up."""
+
+
+class ReadyError(errors.ConflictError):
+    """Another has made a partition ready meanwhile."""
+
+
+class _NotYetError(errors.ConflictError):
+    """The partitions cannot be published in this scope.
+
+    Attributes:
+        is_waited: Whether nothing can be done but wait.
+    """
+
+    def __init__(self, text: str, *, is_waited: bool = True) -> None:
+        super().__init__(text)
+        self.is_waited = is_waited
+
+
+def others_at_work(client: Client, timeline: active.ActiveTimeline) -> list[instants.Instant]:
+    """Return what is pending and may complete without knowing of a partition that is made now.
+
+    Writes of other engines, and services that write files, have begun, and are not executed by a
+    living process of ours, whoever has planned them: each may have opened the metadata table
+    already. Our own complete by the properties that are there then. Two requests for each that is
+    pending.
+    """
+    pending = [
+        each
+        for each in timeline.pending
+        if each.action.is_write
+        and (each.action in instants.WRITES or each.state is instants.State.INFLIGHT)
+    ]
+    seen = client.heartbeats.look_at(each.requested_time for each in pending) if pending else {}
+    return [each for each in pending if not _is_of_ours(client, each, seen[each.requested_time])]
+
+
+def _is_of_ours(
+    client: Client, pending: instants.Instant, seen: heartbeats.HeartbeatStatus
+) -> bool:
+    if pending.action in instants.WRITES:
+        return seen.owner is not None or contents.is_of_ours(client.storage, pending)
+    # Another engine executes a plan of ours again whose executor has died.
+    return seen.owner is not None and seen.liveness.is_alive
+
+
+class Building:
+    """Builds the indexes of one plan, which this process executes."""
+
+    def __init__(
+        self,
+        client: Client,
+        schema: schemas.TableSchema,
+        engine: Engine,
+        hear: Callable[[str], object],
+        wait_ms: int,
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            client: Whose build it is.
+            schema: The table's columns, if no commit has them.
+            engine: Looks into several files at once.
+            hear: Hears what is done next.
+            wait_ms: So long other engines are waited for.
+        """
+        self._client = client
+        self._schema = schema
+        self._engine = engine
+        self._hear = hear
+        self._wait_ms = wait_ms
+        self._deadline_s: float | None = None
+
+    def build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
+        """Build the indexes and publish them.
+
+        Raises:
+            WaitedInVainError: Other engines were at work all the time.
+            ReadyError: Another has made a partition.
+            InvalidInputError: What the indexes stand on was dropped.
+            ConflictError: The table changes faster than its files can be read.
+            UnsupportedError: The bloom filters are too long.
+            FormatError: A data file is broken, or the metadata table lacks a change.
+            HoodieError: Lock or storage failed.
+        """
+        for _ in range(_LOOKS_MAX):
+            try:
+                look = _Look(self._client, self._schema, self._engine, self._hear, plan.names)
+                return self._publish(look, opened, plan)
+            except (late_changes.OutdatedError, errors.NotFoundError) as outdated:
+                # Its timeline may be archived by now.
+                logger.info("%s: looking again: %s", self._client.storage.uri, outdated)
+        raise errors.ConflictError(
+            f"{self._client.storage.uri} changed during each of {_LOOKS_MAX} looks into its files, "
+            "its columns or its configuration, or its timeline was archived; retry"
+        )
+
+    def _publish(self, look: "_Look", opened: OpenAction, plan: plans.Indexing) -> Completion:
+        def content(scope: table_lock.LockScope) -> bytes:
+            through = index_decisions.base_instant(scope.timeline)
+            reached = tuple(replace(each, through=through) for each in plan.partitions)
+            return indexing_avro.encode_done(plans.Indexing(partitions=reached))
+
+        make = functools.partial(_make, self._client, look, opened)
+        while True:
+            try:
+                timeline = active.listed(self._client.storage)
+                look.catch_up(timeline)
+                _refuse_beside(self._client, timeline)
+                self._hear("publishing")
+                return lifecycle.complete(self._client, opened, content, effects=[make])
+            except _NotYetError as reason:
+                self._wait(reason, opened)
+
+    def _wait(self, reason: _NotYetError, opened: OpenAction) -> None:
+        """Wait a moment for other engines, but not for ever."""
+        clock = self._client.clock
+        now_s = clock.monotonic_s()
+        if self._deadline_s is None:
+            self._deadline_s = now_s + self._wait_ms / 1000
+        if now_s >= self._deadline_s:
+            raise WaitedInVainError(
+                f"{opened.inflight} of {self._client.storage.uri} is given up after "
+                f"{self._wait_ms // 1000} s: {reason}. Build the index when writes of other "
+                "engines pause, or have one of them build it"
+            )
+        opened.heartbeat.check()
+        self._hear(f"waiting: {reason}")
+        if reason.is_waited:
+            clock.sleep_s(_POLL_S)
+
+
+class _Look:
+    """What was found without the lock."""
+
+    def __init__(
+        self,
+        client: Client,
+        schema: schemas.TableSchema,
+        engine: Engine,
+        hear: Callable[[str], object],
+        names: Sequence[str],
+    ) -> None:
+        """Look into the files that count.
+
+        Raises:
+            InvalidInputError: What the indexes stand on was dropped.
+            NotFoundError: The timeline was archived meanwhile, or there is no metadata table.
+            HoodieError: As `Building.build`.
+        """
+        self.names = names
+        self.config = table_properties.load(client.storage, client.clock)
+        refusal = index_decisions.request_refusal(names, self.config, client.settings)
+        if refusal is not None:
+            raise refusal  # What it stands on was dropped since it was planned.
+        self._client = client
+        self._timeline = active.listed(client.storage)
+        self._changes: list[metadata_records.Changes] = []
+        self._filters: dict[str, bloom_filters.StoredFilter] = {}
+        snapshot = snapshots.take(client.storage, self.config, self._timeline)
+        data_files = initial_statistics.data_files(snapshot)
+        columns = self._columns(self._timeline, schema)
+        wanted = _wanted(client.storage, self.config, columns, names)
+        reading = initial_statistics.Reading(
+            columns, engine, lambda path: hear(f"reading statistics of {path or '.'}")
+        )
+        statistics = late_changes.Statistics(
+            schema=columns, wanted=wanted, reading=reading, bases={}
+        )
+        self._has_statistics = not initial_statistics.FILE_GROUPS.keys().isdisjoint(names)
+        if self._has_statistics:
+            bases = initial_statistics.gather(
+                snapshot,
+                data_files,
+                statistics.source(client.storage, self._timeline),
+                reading,
+                client.clock.now_ms(),
+            )
+            statistics = replace(statistics, bases=bases)
+        self._statistics = statistics
+        self._has_filters = file_statistics.BLOOM_FILTERS in names
+        self._filter_bases: Sequence[metadata_writing.PreparedBase | None] = ()
+        if self._has_filters:
+            self._filter_bases = _filter_bases(
+                client,
+                [
+                    initial_filters.pieces(client.storage, engine, group, hear)
+                    for group in initial_filters.by_group(data_files)
+                ],
+            )
+
+    @property
+    def wanted(self) -> file_statistics.Wanted:
+        """Which statistics files have."""
+        return self._statistics.wanted
+
+    def catch_up(self, timeline: active.ActiveTimeline, changes_max: int | None = None) -> None:
+        """Look into the files of changes that completed since the last look.
+
+        Args:
+            timeline: Read since.
+            changes_max: So many at most; None for any number.
+
+        Raises:
+            OutdatedError: One took others back, or some may have been archived meanwhile.
+            _NotYetError: There are more.
+        """
+        storage = self._client.storage
+        known = set(self._timeline.completed)
+        number = sum(each not in known for each in timeline.completed)
+        if changes_max is not None and number > changes_max:
+            raise _NotYetError(f"{number} changes have completed meanwhile", is_waited=False)
+        found = list(late_changes.since(storage, self._timeline, timeline))
+        if self._has_statistics:
+            self._statistics.look_into(storage, timeline, found)
+        if self._has_filters:
+            paths = metadata_records.base_files(
+                stat.path for each in found for stat in each.written
+            )
+            self._filters |= key_footers.read_or_made_filters(
+                storage, paths, self._client.parallelism
+            )
+        self._changes += found
+        self._timeline = timeline
+
+    def is_redefined(self) -> bool:
+        """Return whether there are statistics of other columns by now; a request if there are any.
+
+        Raises:
+            HoodieError: As `index_definitions.wanted_statistics`.
+        """
+        statistics = self._statistics
+        now = _wanted(self._client.storage, self.config, statistics.schema, self.names)
+        return now != statistics.wanted
+
+    def check_columns(self) -> None:
+        """Refuse what was found if the table has other columns by now.
+
+        Raises:
+            OutdatedError: It has.
+        """
+        schema = self._statistics.schema
+        if self._columns(self._timeline, schema).arrow != schema.arrow:
+            raise late_changes.OutdatedError("the table's columns have changed")
+
+    def _columns(
+        self, timeline: active.ActiveTimeline, schema: schemas.TableSchema
+    ) -> schemas.TableSchema:
+        stored = stored_schemas.as_of(self._client.storage, self.config, timeline)
+        return schema if stored is None else stored.columns
+
+    def contents(self, time: instants.InstantTime) -> Mapping[str, partition_making.Content]:
+        """Return what the partitions begin with, as of the last look.
+
+        Args:
+            time: Of the delta commit that makes them.
+        """
+        found: dict[str, partition_making.Content] = {}
+        if self._has_statistics:
+            statistics = self._statistics
+            names = [name for name in self.names if name in statistics.bases]
+            records = metadata_records.of_changes(statistics.completed(self._changes), names)
+            for name in names:
+                found[name] = partition_making.Content(statistics.bases[name], records[name])
+        if file_statistics.PARTITION_STATS in found:
+            # What others log may come before the log file here in the order of merging.
+            merged = _merged(found[file_statistics.PARTITION_STATS], self._client.clock.now_ms())
+            found[file_statistics.PARTITION_STATS] = merged
+        if self._has_filters:
+            late = metadata_records.Changes(
+                written=[
+                    stat
+                    for each in self._changes
+                    for stat in each.written
+                    if stat.path in self._filters
+                ],
+                deleted=[path for each in self._changes for path in each.deleted],
+                filters=self._filters,
+            )
+            found[file_statistics.BLOOM_FILTERS] = partition_making.Content(
+                self._filter_bases, metadata_records.bloom_filters(late, time)
+            )
+        return found
+
+
+def _wanted(
+    storage: Storage,
+    config: table_config.TableConfig,
+    columns: schemas.TableSchema,
+    names: Sequence[str],
+) -> file_statistics.Wanted:
+    if file_statistics.is_needed(config):
+        return index_definitions.wanted_statistics(storage, config, columns.arrow)
+    # Definitions that are there may be of what was dropped.
+    since = replace(config, metadata_partitions=(*config.metadata_partitions, *names))
+    return file_statistics.wanted(since, columns.arrow, None)
+
+
+def _filter_bases(
+    client: Client, pieces: Sequence[Iterable[pa.Table]]
+) -> Sequence[metadata_writing.PreparedBase | None]:
+    """Return the base file of each file group of `bloom_filters`.
+
+    Raises:
+        UnsupportedError: They are too long.
+    """
+    found: list[metadata_writing.PreparedBase | None] = []
+    size_bytes = 0
+    for of_group in pieces:
+        group: list[pa.Table] = []
+        for piece in of_group:
+            size_bytes += piece.nbytes
+            if size_bytes > FILTER_BYTES_MAX:
+                raise errors.UnsupportedError(
+                    f"the bloom filters of {client.storage.uri} have more than "
+                    f"{FILTER_BYTES_MAX >> 20} MiB, which is the most in a table that other "
+                    "engines write, since they are uploaded under its lock: have a writer of "
+                    "Apache Hudi build them by hoodie.metadata.index.bloom.filter.enable=true"
+                )
+            group.append(piece)
+        base = None
+        if group:
+            base = metadata_writing.prepare_base(pa.concat_tables(group), client.clock.now_ms())
+        found.append(base)
+    return found
+
+
+def _merged(content: partition_making.Content, now_ms: int) -> partition_making.Content:
+    """Return what `partition_stats` begins with, all of it in its base file."""
+    found = {
+        key: value
+        for base in content.bases
+        if base is not None
+        for batch in hfile_reading.Reader.over("a base file", base.content).scan()
+        for key, value in zip(
+            batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
+        )
+    }
+    schema = metadata_schemas.RECORD.text
+    for text, added in content.records.items():
+        key = text.encode()
+        values = [Value(each, schema) for each in (found.get(key), added) if each is not None]
+        merged = metadata_merging.merged_statistics(key, values)
+        assert merged is not None, key
+        found[key] = merged
+    records = metadata_merging.table({key.decode(): value for key, value in found.items()})
+    base = metadata_writing.prepare_base(records, now_ms) if found else None
+    return partition_making.Content([base])
+
+
+def _make(
+    client: Client,
+    look: _Look,
+    opened: OpenAction,
+    scope: table_lock.LockScope,
+    is_ours: markers.Check,
+) -> None:
+    """Make the partitions, in the scope that completes the action; a `lifecycle.Effect`.
+
+    Raises:
+        ReadyError: Another has made one.
+        OutdatedError: What was found cannot be brought up to date.
+        _NotYetError: Another engine is at work, or more has completed than is looked into here.
+        FormatError: The metadata table lacks a change.
+    """
+    config = table_properties.load(client.storage, client.clock)
+    ready = sorted(set(look.names).intersection(config.metadata_partitions))
+    if ready:
+        raise ReadyError(f"{', '.join(ready)} of {client.storage.uri} was made by another")
+    if not scope.timeline.has_file(opened.requested):
+        # Who was paused while the plan was taken over has made it inflight after it was given up.
+        raise errors.ConflictError(f"{opened.inflight} of {client.storage.uri} was given up")
+    if config != look.config or look.is_redefined():
+        raise late_changes.OutdatedError("the table's configuration has changed")
+    _refuse_beside(client, scope.timeline)
+    metadata_commits.refuse_behind(client, scope)
+    look.catch_up(scope.timeline, CHANGES_UNDER_LOCK_MAX)
+    look.check_columns()
+    try:
+        index_steps.clear(client, scope, look.names, is_ours)
+    except index_steps.CompactedError as error:
+        raise _NotYetError(str(error)) from error
+    changes: dict[str, str | None] = {
+        table_config.METADATA_PARTITIONS_KEY: index_decisions.names_text(
+            {*config.metadata_partitions, *look.names}
+        )
+    }
+    since = replace(config, metadata_partitions=(*config.metadata_partitions, *look.names))
+    if file_statistics.is_needed(since) and not file_statistics.is_needed(config):
+        is_ours()
+        index_definitions.put_of_statistics(client.storage, config, look.wanted, is_only=False)
+        changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+    time = client.time_after(scope, true_time.Parity.EPOCH)
+    partition_making.make_all(
+        client, scope, index_steps.beside(client), time, look.contents(time), is_ours
+    )
+    # Not by an epoch: if it was finished later, others would have logged nothing until then.
+    table_properties.update(client.storage, changes, client.clock, is_ours)
+
+
+def _refuse_beside(client: Client, timeline: active.ActiveTimeline) -> None:
+    at_work = others_at_work(client, timeline)
+    if at_work:
+        more = f", and {len(at_work) - 1} more" if len(at_work) > 1 else ""
+        raise _NotYetError(
+            f"{at_work[0]} is pending{more}, of another engine by all that shows, and may not know "
+            "of the index when it completes; if its writer has died, roll it back by `hoodie "
+            "rollback`"
+        )

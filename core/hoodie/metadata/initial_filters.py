@@ -1,0 +1,80 @@
+"""The bloom filters that a metadata table begins with, from the base files on storage.
+
+A filter is 431 kB of text in most files, so some are read at a time. Source:
+`HoodieTableMetadataUtil.java` (convertFilesToBloomFilterRecords).
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import key_footers, listing, metadata_merging, metadata_records
+from hoodie.format import metadata_avro
+from hoodie.model import files
+from hoodie.storage.protocol import Storage
+
+FILE_GROUPS = 4
+
+_AT_ONCE = 64
+
+
+def by_group(
+    data_files: Mapping[str, Sequence[listing.DataFile]],
+) -> list[list[files.BaseFile]]:
+    """Return the base files that each file group has the filters of, in the order of their keys.
+
+    Args:
+        data_files: Those that count, by partition path.
+    """
+    by_key = {
+        _key(each): each
+        for found in data_files.values()
+        for each in found
+        if isinstance(each, files.BaseFile)
+    }
+    keys = sorted(by_key, key=str.encode)
+    places = metadata_records.places(pa.array(keys, pa.string()), FILE_GROUPS).tolist()
+    found: list[list[files.BaseFile]] = [[] for _ in range(FILE_GROUPS)]
+    for key, place in zip(keys, places, strict=True):
+        found[place].append(by_key[key])
+    return found
+
+
+def pieces(
+    storage: Storage,
+    engine: Engine,
+    base_files: Sequence[files.BaseFile],
+    hear: Callable[[str], object],
+) -> Iterator[pa.Table]:
+    """Yield the records of base files; of those that are gone, none.
+
+    Args:
+        storage: The data table's.
+        engine: Reads several at once.
+        base_files: In the order of their keys.
+        hear: Hears how far it is.
+
+    Raises:
+        FormatError: A file is broken.
+    """
+    read = functools.partial(_record, storage)
+    for first in range(0, len(base_files), _AT_ONCE):
+        hear(f"reading bloom filters: {first} of {len(base_files)} files")
+        found = engine.map(read, base_files[first : first + _AT_ONCE])
+        records = {key: record for key, record in found if record is not None}
+        if records:
+            yield metadata_merging.table(records)
+
+
+def _record(storage: Storage, base_file: files.BaseFile) -> tuple[str, bytes | None]:
+    """Return key and record of a base file's bloom filter; no record of a file that is gone."""
+    stored = key_footers.read_or_make_filter(storage, base_file.path)
+    if stored is None:
+        return _key(base_file), None
+    return _key(base_file), metadata_avro.encode_bloom_filter(stored, base_file.instant_time)
+
+
+def _key(base_file: files.BaseFile) -> str:
+    return metadata_avro.bloom_filter_key(base_file.group.partition_path, base_file.name)
