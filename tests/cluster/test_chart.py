@@ -16,7 +16,7 @@ from support.operators import chart
 
 EXPECTED: Mapping[str, Mapping[str, int]] = {
     "minimal": {
-        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 7,
+        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 8,
         "Deployment": 1, "PodDisruptionBudget": 1, "Role": 1, "RoleBinding": 1,
         "ServiceAccount": 1, "ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
     },
@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
         "ServiceAccount": 3,
     },
     "everything": {
-        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 7,
+        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 8,
         "Deployment": 1, "NetworkPolicy": 2, "PodDisruptionBudget": 1, "Role": 2, "RoleBinding": 2,
         "ServiceAccount": 2, "ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
     },
