@@ -93,17 +93,22 @@ def locate(
     return found
 
 
-def is_of_another(storage: protocol.Storage, log_file: files.LogFile) -> bool:
-    """Return whether a log file's blocks are of another instant than its name says; a short read.
+def is_of_another(
+    storage: protocol.Storage, data_file: files.BaseFile | files.LogFile | None
+) -> bool:
+    """Return whether a log file's blocks are of another instant than its name; a short read.
 
-    `UPDATE`, `DELETE` and `MERGE INTO` of Apache Hudi put the time into the name that the newest
-    file of the row's file group has. One that is gone, or broken off, is of no other.
+    `UPDATE`, `DELETE` and `MERGE INTO` of Apache Hudi name a log file by a write that wrote rows to
+    the file group (format.md: Log files). A file that is gone, broken off, or no log file does not
+    belong to another instant.
     """
+    if not isinstance(data_file, files.LogFile):
+        return False
     try:
-        with storage.open_input(log_file.path, is_mapped=False) as source:
+        with storage.open_input(data_file.path, is_mapped=False) as source:
             for block in log_blocks.frames(_Window(source)):
                 if not isinstance(block, log_blocks.CorruptRange):
-                    return _instant_text(block) not in {None, log_file.instant_time}
+                    return _instant_text(block) not in {None, data_file.instant_time}
     except (errors.NotFoundError, errors.FormatError):
         pass
     return False

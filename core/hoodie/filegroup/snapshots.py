@@ -152,8 +152,6 @@ class CommittedFiles:
 
     def _is_of_another(self, data_file: listing.DataFile) -> bool:
         """Return whether another write has put a log file there under this one's time."""
-        if isinstance(data_file, files.BaseFile):
-            return False
         known = self._of_others.get(data_file.path)
         if known is None:
             known = log_scanning.is_of_another(self._storage, data_file)

@@ -162,8 +162,9 @@ def execute(
             )
             plan = service.plan_to_execute(snapshot, requested_time)
             # Not those that the table was opened with: of columns added since nothing may be lost.
-            stored = stored_schemas.as_of(target.storage, target.config, opened.timeline)
-            schema = target.schema if stored is None else stored.columns
+            schema = stored_schemas.columns_of(
+                target.storage, target.config, opened.timeline, target.schema
+            )
             execution = Execution(
                 table_uri=target.storage.uri,
                 config=target.config,

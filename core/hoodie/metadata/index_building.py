@@ -30,7 +30,6 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TypeAlias
 
 from hoodie import environment, errors
@@ -249,9 +248,7 @@ class _Builder:
                 continue
 
             def content(scope: table_lock.LockScope) -> bytes:
-                through = index_decisions.base_instant(scope.timeline)
-                reached = tuple(replace(each, through=through) for each in plan.partitions)
-                return indexing_avro.encode_done(plans.Indexing(partitions=reached))
+                return indexing_avro.encode_done(index_decisions.reached(plan, scope.timeline))
 
             publish = functools.partial(index_steps.publish, client, begun, stats)
             self._hear("publishing")

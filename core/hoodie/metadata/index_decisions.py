@@ -9,7 +9,7 @@ Source: RFC-45; the user's rules IX1 to IX7; protocol.md: Indexes built beside w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from hoodie import errors
@@ -242,6 +242,14 @@ def without(names: Sequence[str], config: table_config.TableConfig) -> Mapping[s
 def names_text(names: set[str]) -> str | None:
     """Return names of partitions as a property has them; None for none."""
     return ",".join(sorted(names)) or None
+
+
+def reached(plan: plans.Indexing, timeline: active.ActiveTimeline) -> plans.Indexing:
+    """Return what a completed action says: its plan, with the instant that the indexes reach."""
+    through = base_instant(timeline)
+    return plans.Indexing(
+        partitions=tuple(replace(each, through=through) for each in plan.partitions)
+    )
 
 
 def base_instant(timeline: active.ActiveTimeline) -> str:

@@ -73,7 +73,7 @@ def give_up(
         ConflictError: Somebody alive executes it.
     """
     if found.is_given_up:
-        # Its execution has not begun, and does not without a plan, whoever is alive.
+        # Without a plan its execution cannot begin, even if its executor is alive.
         inflight = found.instant.pending_in(instants.State.INFLIGHT)
         with client.lock.scope() as scope:
             scope.check()

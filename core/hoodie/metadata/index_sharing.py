@@ -44,8 +44,7 @@ from hoodie.metadata import (
     partition_making,
 )
 from hoodie.model import file_statistics, instants, plans, schemas, table_config
-from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents, index_definitions, table_properties, true_time
+from hoodie.timeline import active, contents, table_properties, true_time
 from hoodie.transaction import (
     heartbeats,
     lifecycle,
@@ -93,10 +92,10 @@ class _NotYetError(errors.ConflictError):
 def others_at_work(client: Client, timeline: active.ActiveTimeline) -> list[instants.Instant]:
     """Return what is pending and may complete without knowing of a partition that is made now.
 
-    Writes of other engines, and services that write files, have begun, and are not executed by a
-    living process of ours, whoever has planned them: each may have opened the metadata table
-    already. Our own complete by the properties that are there then. Two requests for each that is
-    pending.
+    These are writes of other engines, and services with an inflight file that no live process of
+    this project executes, whichever engine planned them: each may have opened the metadata table
+    already. Writes of this project complete by the properties at that time. Two requests for each
+    pending one.
     """
     pending = [
         each
@@ -170,9 +169,7 @@ class Building:
 
     def _publish(self, look: "_Look", opened: OpenAction, plan: plans.Indexing) -> Completion:
         def content(scope: table_lock.LockScope) -> bytes:
-            through = index_decisions.base_instant(scope.timeline)
-            reached = tuple(replace(each, through=through) for each in plan.partitions)
-            return indexing_avro.encode_done(plans.Indexing(partitions=reached))
+            return indexing_avro.encode_done(index_decisions.reached(plan, scope.timeline))
 
         make = functools.partial(_make, self._client, look, opened)
         while True:
@@ -232,8 +229,11 @@ class _Look:
         self._filters: dict[str, bloom_filters.StoredFilter] = {}
         snapshot = snapshots.take(client.storage, self.config, self._timeline)
         data_files = initial_statistics.data_files(snapshot)
-        columns = self._columns(self._timeline, schema)
-        wanted = _wanted(client.storage, self.config, columns, names)
+        columns = stored_schemas.columns_of(client.storage, self.config, self._timeline, schema)
+        self.since = replace(
+            self.config, metadata_partitions=(*self.config.metadata_partitions, *names)
+        )
+        wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
         reading = initial_statistics.Reading(
             columns, engine, lambda path: hear(f"reading statistics of {path or '.'}")
         )
@@ -303,7 +303,9 @@ class _Look:
             HoodieError: As `index_definitions.wanted_statistics`.
         """
         statistics = self._statistics
-        now = _wanted(self._client.storage, self.config, statistics.schema, self.names)
+        now = index_steps.wanted_statistics(
+            self._client.storage, self.config, self.since, statistics.schema
+        )
         return now != statistics.wanted
 
     def check_columns(self) -> None:
@@ -312,15 +314,7 @@ class _Look:
         Raises:
             OutdatedError: It has.
         """
-        schema = self._statistics.schema
-        if self._columns(self._timeline, schema).arrow != schema.arrow:
-            raise late_changes.OutdatedError("the table's columns have changed")
-
-    def _columns(
-        self, timeline: active.ActiveTimeline, schema: schemas.TableSchema
-    ) -> schemas.TableSchema:
-        stored = stored_schemas.as_of(self._client.storage, self.config, timeline)
-        return schema if stored is None else stored.columns
+        self._statistics.check_columns(self._client.storage, self.config, self._timeline)
 
     def contents(self, time: instants.InstantTime) -> Mapping[str, partition_making.Content]:
         """Return what the partitions begin with, as of the last look.
@@ -354,19 +348,6 @@ class _Look:
                 self._filter_bases, metadata_records.bloom_filters(late, time)
             )
         return found
-
-
-def _wanted(
-    storage: Storage,
-    config: table_config.TableConfig,
-    columns: schemas.TableSchema,
-    names: Sequence[str],
-) -> file_statistics.Wanted:
-    if file_statistics.is_needed(config):
-        return index_definitions.wanted_statistics(storage, config, columns.arrow)
-    # Definitions that are there may be of what was dropped.
-    since = replace(config, metadata_partitions=(*config.metadata_partitions, *names))
-    return file_statistics.wanted(since, columns.arrow, None)
 
 
 def _filter_bases(
@@ -458,11 +439,8 @@ def _make(
             {*config.metadata_partitions, *look.names}
         )
     }
-    since = replace(config, metadata_partitions=(*config.metadata_partitions, *look.names))
-    if file_statistics.is_needed(since) and not file_statistics.is_needed(config):
-        is_ours()
-        index_definitions.put_of_statistics(client.storage, config, look.wanted, is_only=False)
-        changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+    is_ours()
+    changes |= index_steps.define_statistics(client.storage, config, look.since, look.wanted)
     time = client.time_after(scope, true_time.Parity.EPOCH)
     partition_making.make_all(
         client, scope, index_steps.beside(client), time, look.contents(time), is_ours

@@ -169,15 +169,10 @@ def begin(
         table_config.METADATA_PARTITIONS_INFLIGHT_KEY: index_decisions.names_text(inflight)
     }
     since = replace(config, metadata_partitions_inflight=tuple(sorted(inflight)))
-    stored = stored_schemas.as_of(client.storage, config, scope.timeline)
-    columns = schema if stored is None else stored.columns
+    columns = stored_schemas.columns_of(client.storage, config, scope.timeline, schema)
     _refuse_grown(plan, config, columns)
-    wanted = index_definitions.wanted_statistics(client.storage, config, columns.arrow)
-    if file_statistics.is_needed(since) and not file_statistics.is_needed(config):
-        # Definitions that are there may be of what was dropped.
-        wanted = file_statistics.wanted(since, columns.arrow, None)
-        index_definitions.put_of_statistics(client.storage, config, wanted, is_only=False)
-        changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+    wanted = wanted_statistics(client.storage, config, since, columns)
+    changes |= define_statistics(client.storage, config, since, wanted)
     if key_changes.RECORD_INDEX in plan.names:
         index_definitions.put_of_record_index(client.storage)
         changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
@@ -201,6 +196,49 @@ def begin(
         wanted=wanted,
         record_groups=record_groups,
     )
+
+
+def wanted_statistics(
+    storage: Storage,
+    config: table_config.TableConfig,
+    since: table_config.TableConfig,
+    columns: schemas.TableSchema,
+) -> file_statistics.Wanted:
+    """Return which statistics files have once indexes are built; a request if there are any by now.
+
+    Args:
+        storage: The data table's.
+        config: The table's configuration.
+        since: With the indexes.
+        columns: Its columns.
+
+    Raises:
+        HoodieError: As `index_definitions.wanted_statistics`.
+    """
+    if file_statistics.is_needed(config):
+        return index_definitions.wanted_statistics(storage, config, columns.arrow)
+    # Definitions that are there may be of what was dropped.
+    return file_statistics.wanted(since, columns.arrow, None)
+
+
+def define_statistics(
+    storage: Storage,
+    config: table_config.TableConfig,
+    since: table_config.TableConfig,
+    wanted: file_statistics.Wanted,
+) -> Mapping[str, str]:
+    """Write the definition of statistics that a table did not have; return what properties change.
+
+    Args:
+        storage: The data table's.
+        config: The table's configuration.
+        since: With the indexes that are built.
+        wanted: Which statistics files have then.
+    """
+    if not file_statistics.is_needed(since) or file_statistics.is_needed(config):
+        return {}
+    index_definitions.put_of_statistics(storage, config, wanted, is_only=False)
+    return {table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
 
 
 def _with_left(client: Client, record_groups: int) -> int:

@@ -178,8 +178,7 @@ def _look(
     data_files = initial_statistics.data_files(snapshot)
     statistics = None
     if reading is not None:
-        stored = stored_schemas.as_of(storage, config, timeline)
-        now = reading.schema if stored is None else stored.columns
+        now = stored_schemas.columns_of(storage, config, timeline, reading.schema)
         wanted = file_statistics.wanted(_with_partitions(config), now.arrow, None)
         found = late_changes.Statistics(schema=now, wanted=wanted, reading=reading, bases={})
         bases = initial_statistics.gather(
@@ -298,9 +297,7 @@ def _statistics_contents(
     storage = client.storage
     statistics.look_into(storage, scope.timeline, changes)
     if changes:
-        stored = stored_schemas.as_of(storage, config, scope.timeline)
-        if stored is not None and stored.columns.arrow != statistics.schema.arrow:
-            raise late_changes.OutdatedError("the table's columns have changed")
+        statistics.check_columns(storage, config, scope.timeline)
     names = [name for name in partitions if name in statistics.bases]
     records = metadata_records.of_changes(statistics.completed(changes), names)
     return {name: partition_making.Content(statistics.bases[name], records[name]) for name in names}

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from hoodie import errors
 from hoodie.filegroup import metadata_records, snapshots, statistics_reading
 from hoodie.metadata import initial_statistics
-from hoodie.model import file_statistics, instants, schemas
+from hoodie.model import file_statistics, instants, schemas, table_config
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents
+from hoodie.transaction import stored_schemas
 
 
 class OutdatedError(errors.ConflictError):
@@ -48,6 +49,18 @@ class Statistics:
         return statistics_reading.Source(
             storage, self.schema.arrow, self.wanted, committed.is_committed
         )
+
+    def check_columns(
+        self, storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+    ) -> None:
+        """Refuse what was found if the table has other columns by now.
+
+        Raises:
+            OutdatedError: It has.
+        """
+        now = stored_schemas.columns_of(storage, config, timeline, self.schema)
+        if now.arrow != self.schema.arrow:
+            raise OutdatedError("the table's columns have changed")
 
     def look_into(
         self,

@@ -161,7 +161,7 @@ def whole_instant(
 
 def _start(client: Client, storage: Storage, time: instants.InstantTime) -> instants.Instant:
     requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
-    # Whoever finds it pending sees that it is of ours (`metadata_commits.take_off_left`).
+    # The id marks a pending commit as one of this project (`metadata_commits.take_off_left`).
     begun = commits.CommitMetadata(
         operation=_OPERATION, stats=(), extra={commits.WRITE_ID_KEY: client.random.uuid()}
     )

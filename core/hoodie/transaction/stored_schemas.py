@@ -22,6 +22,17 @@ class StoredSchema:
     history: str | None
 
 
+def columns_of(
+    storage: Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    otherwise: schemas.TableSchema,
+) -> schemas.TableSchema:
+    """Return the columns of the newest write that has a schema, or others if none has; `as_of`."""
+    stored = as_of(storage, config, timeline)
+    return otherwise if stored is None else stored.columns
+
+
 def as_of(
     storage: Storage,
     config: table_config.TableConfig,

@@ -26,7 +26,7 @@ Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -38,11 +38,12 @@ import pyarrow.compute as pc
 from hoodie import errors
 from hoodie.filegroup import metadata_records, metadata_table, record_index
 from hoodie.filegroup.record_index import NOWHERE
-from hoodie.model import commits, files, instants, key_changes, table_config
+from hoodie.model import commits, files, instants, key_changes, schemas, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import OpenAction
+from hoodie.write import replacements
 
 _NAMED_MAX = 5
 _TRIES_MAX = 5
@@ -413,6 +414,34 @@ def settlement(
         return RecordKeys(storage, stats, retired).settle
     settled = while_built(stats, retired, deletes_anywhere=config.has_global_index)
     return lambda scope, write: settled
+
+
+def settling(
+    storage: protocol.Storage,
+    schema: schemas.TableSchema,
+    retired: Collection[files.FileGroupId],
+    threads: int,
+) -> lifecycle.Settling:
+    """Return what looks up the keys of a write before its lock scope.
+
+    Args:
+        storage: The table's.
+        schema: The columns that files of the table have.
+        retired: The file groups that the write retires, whose keys are read.
+        threads: Look into several files.
+    """
+
+    def settle(
+        config: table_config.TableConfig, stats: Sequence[commits.WriteStat]
+    ) -> lifecycle.Settlement | None:
+        if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
+            return None
+        keys = NO_KEYS
+        if retired:
+            keys = replacements.keys_of(storage, config, schema, retired, threads)
+        return settlement(storage, config, stats, keys)
+
+    return settle
 
 
 def while_built(

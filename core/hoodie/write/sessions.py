@@ -183,22 +183,13 @@ class WriteSession:
         )
 
     def _adjustment(self, metadata: commits.CommitMetadata) -> lifecycle.Adjustment:
-        storage = self._client.storage
-
-        def settlement(
-            config: table_config.TableConfig, stats: Sequence[commits.WriteStat]
-        ) -> lifecycle.Settlement | None:
-            if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
-                return None
-            retired = record_keys.NO_KEYS
-            if metadata.replaced:
-                schema, threads = self.task.stored_schema, self._client.parallelism
-                retired = replacements.keys_of(storage, config, schema, metadata.replaced, threads)
-            return record_keys.settlement(storage, config, stats, retired)
-
+        client, schema = self._client, self.task.stored_schema
+        settling = record_keys.settling(
+            client.storage, schema, metadata.replaced, client.parallelism
+        )
         keeps_newer = self._client.settings.keeps_newer_columns
         return lifecycle.Adjustment(
-            metadata=self._choice_of_columns if keeps_newer else None, keys=settlement
+            metadata=self._choice_of_columns if keeps_newer else None, keys=settling
         )
 
     def abort(self, *, has_tasks_left: bool) -> None:

@@ -97,4 +97,11 @@ Savepoint: TypeAlias = Object[savepoint.SavepointSpec, savepoint.SavepointStatus
 IndexRequest: TypeAlias = Object[index_request.IndexRequestSpec, index_request.IndexRequestStatus]
 Lock: TypeAlias = Object[lock_provider.LockProviderSpec, lock_provider.LockProviderStatus]
 Action: TypeAlias = Object[table_action.TableActionSpec, table_action.TableActionStatus]
+SpecOfTable: TypeAlias = (
+    writer.WriterSpec
+    | table_action.TableActionSpec
+    | savepoint.SavepointSpec
+    | index_request.IndexRequestSpec
+)
+"""The specs that name their table."""
 AnyObject: TypeAlias = Object[fields.Block, conditions.Status]

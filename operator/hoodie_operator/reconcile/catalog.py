@@ -9,13 +9,9 @@ from typing import Final
 
 from hoodie_operator.api import (
     hudi_table,
-    index_request,
     kinds,
     objects,
-    savepoint,
     service_policy,
-    table_action,
-    writer,
 )
 from hoodie_operator.api.states import State
 
@@ -180,13 +176,8 @@ class Catalog(CatalogView):
 
 def _table_of(found: objects.AnyObject) -> str | None:
     match found.spec:
-        case (
-            writer.WriterSpec()
-            | table_action.TableActionSpec()
-            | savepoint.SavepointSpec()
-            | index_request.IndexRequestSpec()
-        ):
-            return found.spec.table_ref.name
+        case spec if isinstance(spec, objects.SpecOfTable):
+            return spec.table_ref.name
         case service_policy.Policy():
             reference = found.spec.target.table_ref
             return _ANY if reference is None else reference.name

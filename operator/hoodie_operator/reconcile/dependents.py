@@ -5,14 +5,10 @@ from typing import cast
 
 from hoodie_operator.api import (
     hudi_table,
-    index_request,
     kinds,
     lock_provider,
     objects,
-    savepoint,
     service_policy,
-    table_action,
-    writer,
 )
 from hoodie_operator.reconcile import catalog
 
@@ -36,13 +32,8 @@ def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objec
             yield from _users(found, key)
         case hudi_table.HudiTableSpec():
             yield from of_table(found, cast("objects.Table", changed))
-        case (
-            writer.WriterSpec()
-            | table_action.TableActionSpec()
-            | savepoint.SavepointSpec()
-            | index_request.IndexRequestSpec()
-        ):
-            yield from _beside(found, key.namespace, changed.spec.table_ref.name)
+        case spec if isinstance(spec, objects.SpecOfTable):
+            yield from _beside(found, key.namespace, spec.table_ref.name)
         case service_policy.Policy() if _has_new_rules(found, cast("objects.Policy", changed)):
             # It may have targeted others before.
             for each in found.of(kinds.HUDI_TABLE, key.namespace):
@@ -60,13 +51,7 @@ def lock_of(found: catalog.CatalogView, asking: objects.AnyObject) -> objects.Ob
     """
     namespace = asking.key.namespace
     table: objects.AnyObject | None = asking
-    of_tables = (
-        writer.WriterSpec
-        | table_action.TableActionSpec
-        | savepoint.SavepointSpec
-        | index_request.IndexRequestSpec
-    )
-    if isinstance(asking.spec, of_tables):
+    if isinstance(asking.spec, objects.SpecOfTable):
         name = asking.spec.table_ref.name
         key = objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=name)
         table = found.get(key)

@@ -4,14 +4,10 @@ from collections.abc import Iterator
 
 from hoodie_operator.api import (
     hudi_table,
-    index_request,
     kinds,
     manifests,
     objects,
-    savepoint,
     service_policy,
-    table_action,
-    writer,
 )
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone.folder import FolderState
@@ -42,12 +38,7 @@ def _referred(manifest: manifests.Manifest) -> Iterator[tuple[str, kinds.Kind, s
             if spec.concurrency.lock_ref is not None:
                 name = spec.concurrency.lock_ref.name
                 yield "spec.concurrency.lockRef", kinds.LOCK_PROVIDER, name
-        case (
-            writer.WriterSpec()
-            | table_action.TableActionSpec()
-            | savepoint.SavepointSpec()
-            | index_request.IndexRequestSpec() as spec
-        ):
+        case spec if isinstance(spec, objects.SpecOfTable):
             yield "spec.tableRef", kinds.HUDI_TABLE, spec.table_ref.name
         case service_policy.Policy() as spec:
             if spec.target.table_ref is not None:

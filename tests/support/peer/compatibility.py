@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.peer.peer_options import PeerTable
+from support.peer.peer_options import RECORD_INDEX, PeerTable
 
 FACTORS: Mapping[str, Sequence[str]] = {
     "maker": ("ours", "theirs"),
@@ -182,16 +182,7 @@ class Combination:
         if self.index in {"bloom", *GLOBAL}:
             extra["hoodie.index.type"] = self.index.upper().replace(" ", "_")
         if self.index == "record":
-            extra |= {
-                # Without it Apache Hudi 1.2.0 fails with a NullPointerException after it has
-                # replaced all file groups.
-                "hoodie.embed.timeline.server": "true",
-                "hoodie.index.type": "RECORD_INDEX",
-                "hoodie.metadata.global.record.level.index.enable": "true",
-                "hoodie.metadata.record.index.enable": "true",
-                # Ten by default, each of which costs time.
-                "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
-            }
+            extra |= RECORD_INDEX
         if self.is_global:
             for name in ("simple", "bloom", "record"):
                 option = f"hoodie.{name}.index.update.partition.path"

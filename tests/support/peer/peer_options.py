@@ -19,6 +19,19 @@ LOCK_PROVIDERS = "org.apache.hudi.client.transaction.lock"
 MODELS = "org.apache.hudi.common.model"
 
 
+RECORD_INDEX: Mapping[str, str] = {
+    # Without it Apache Hudi 1.2.0 fails with a NullPointerException after it has replaced all file
+    # groups.
+    "hoodie.embed.timeline.server": "true",
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    # Ten by default, each of which costs time.
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+}
+"""Options of a writer that looks keys up in a record index of the whole table."""
+
+
 class Merge(StrEnum):
     """How records of one key are merged."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from support.peer.peer_options import PeerTable
+from support.peer.peer_options import RECORD_INDEX, PeerTable
 
 Value = Callable[[int, int], Any]
 """Makes the value of a row's number at a time."""
@@ -89,13 +89,7 @@ INDEXES: Mapping[str, Mapping[str, str]] = {
     "bloom": {"hoodie.index.type": "BLOOM"},
     "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "global bloom": {"hoodie.index.type": "GLOBAL_BLOOM"},
-    "record": {
-        "hoodie.embed.timeline.server": "true",
-        "hoodie.index.type": "RECORD_INDEX",
-        "hoodie.metadata.global.record.level.index.enable": "true",
-        "hoodie.metadata.record.index.enable": "true",
-        "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
-    },
+    "record": RECORD_INDEX,
     "bucket": {},
     "consistent hashing": {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
 }

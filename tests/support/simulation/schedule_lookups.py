@@ -211,17 +211,7 @@ class LookupWorld(World):
         return False
 
     def settling(self, writer: Client, replaced: replacements.Replaced) -> lifecycle.Settling:
-        def settlement(
-            config: table_config.TableConfig, stats: Sequence[commits.WriteStat]
-        ) -> lifecycle.Settlement | None:
-            if self.index not in config.metadata_partitions_kept_up:
-                return None
-            retired = record_keys.NO_KEYS
-            if replaced.groups:
-                retired = replacements.keys_of(writer.storage, config, SCHEMA, replaced.groups, 1)
-            return record_keys.settlement(writer.storage, config, stats, retired)
-
-        return settlement
+        return record_keys.settling(writer.storage, SCHEMA, replaced.groups, 1)
 
     def check_metadata(self) -> None:
         """Check also that the record index, if it is there, names the file group of each row."""

@@ -50,13 +50,6 @@ from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
 
-_COLUMNS_OF = (
-    instants.Action.COMMIT,
-    instants.Action.DELTA_COMMIT,
-    instants.Action.REPLACE_COMMIT,
-)
-"""Actions that Apache Hudi asks for the history of columns."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Swept:
@@ -299,8 +292,8 @@ def _carry_columns(
     archived = {each.requested_time for each in staged.plan.chosen}
     kept = {
         each.requested_time: str(each.completion_time)
-        for each in timeline.completed
-        if each.action in _COLUMNS_OF and each.requested_time not in archived
+        for each in timeline.completed_writes
+        if each.requested_time not in archived
     }
     schema_history.carry(client.storage, archived, kept, scope.check)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from hoodie import errors
 from hoodie.filegroup import listing, log_scanning
 from hoodie.format import file_names
-from hoodie.model import files, instants
+from hoodie.model import instants
 from hoodie.storage import paths as storage_paths
 from hoodie.timeline import active, contents
 from hoodie.transaction import layout, markers, metadata_commits
@@ -186,15 +186,11 @@ def _orphans(
         return []
     stats = contents.read_commit(client.storage, completed).stats
     unclaimed = sorted(markers.unclaimed(suspects, stats))
-    return [path for path in unclaimed if not _is_of_another(client, path)]
-
-
-def _is_of_another(client: Client, path: str) -> bool:
-    """Return whether a write of Apache Hudi has put a log file there under another one's time."""
-    data_file = file_names.parse(path, 0)
-    return isinstance(data_file, files.LogFile) and log_scanning.is_of_another(
-        client.storage, data_file
-    )
+    return [
+        path
+        for path in unclaimed
+        if not log_scanning.is_of_another(client.storage, file_names.parse(path, 0))
+    ]
 
 
 def _marked(time: instants.InstantTime, paths: Iterable[str]) -> set[str]:
