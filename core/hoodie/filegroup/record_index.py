@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
+from hoodie.engine import ahead
 from hoodie.filegroup import (
     index_groups,
     metadata_merging,
@@ -29,6 +30,8 @@ from hoodie.filegroup import (
 from hoodie.format import metadata_schemas, record_locations
 from hoodie.format.metadata_avro import Value
 from hoodie.model import files, instants, key_changes
+
+READ_AT_ONCE = 16
 
 NOWHERE = -1
 """In place of a file group's number: a key without record."""
@@ -71,16 +74,18 @@ class Logged:
 class RecordIndex:
     """The record index of a table."""
 
-    def __init__(self, table: metadata_table.MetadataTable) -> None:
+    def __init__(self, table: metadata_table.MetadataTable, threads: int = 1) -> None:
         """Find its file groups; a listing, and a request where there are none.
 
         Args:
             table: The MDT, which has the partition.
+            threads: How many of its file groups a look-up reads at once, up to `READ_AT_ONCE`.
 
         Raises:
             FormatError: It is damaged, or not ready by that MDT, whatever properties said before.
         """
         self._table = table
+        self._threads = min(threads, READ_AT_ONCE)
         slices = table.latest_slices(key_changes.RECORD_INDEX)
         self._slices = {each.group.file_id: each for each in slices}
         self.groups = index_groups.of(table.data_storage, self._slices)
@@ -96,10 +101,22 @@ class RecordIndex:
 
     def slices(self, key_space: str | None, keys: pa.Array) -> list[files.FileSlice]:
         """Return the slices that records of some keys of a key space have their place in."""
+        return [each for each, _ in self._by_slice(key_space, keys)]
+
+    def _by_slice(
+        self, key_space: str | None, keys: pa.Array
+    ) -> Iterator[tuple[files.FileSlice, pa.Array]]:
+        """Yield the slices that records of some keys have their place in, and whose they are."""
         ids = self.groups.ids(key_space)
         if not ids:
-            return []
-        return [self._slices[ids[n]] for n in np.unique(metadata_records.places(keys, len(ids)))]
+            return
+        places = metadata_records.places(keys, len(ids))
+        for place in np.unique(places).tolist():
+            yield self._slices[ids[place]], keys.filter(pa.array(places == place))
+
+    def _newest(self, own: tuple[files.FileSlice, pa.Array]) -> pa.Table:
+        file_slice, keys = own
+        return metadata_merging.newest(self._table.of_slices([file_slice]), keys.cast(pa.binary()))
 
     def locations(self, key_space: str | None, keys: pa.Array) -> Locations:
         """Return where keys are.
@@ -113,12 +130,9 @@ class RecordIndex:
             UnsupportedError: It has something that is not read.
         """
         keys = pc.unique(keys)
-        slices = self.slices(key_space, keys)
-        if not slices:
-            nowhere = np.full(len(keys), NOWHERE, np.int64)
-            return Locations(keys=keys, numbers=nowhere, groups=())
-        partition = self._table.of_slices(slices)
-        found = metadata_merging.newest(partition, keys.cast(pa.binary()))
+        own = list(self._by_slice(key_space, keys))
+        newest = ahead.results(self._newest, own, self._threads)
+        found = pa.concat_tables([metadata_merging.SCHEMA.empty_table(), *newest])
         return _decoded(keys, found.column("key"), found.column("value"))
 
     def logged_by(

@@ -22,7 +22,7 @@ from hoodie.format.hfile_entries import Entries, Places
 
 _AMBIGUOUS_BYTE = 0xEE
 """A byte of UTF-8 from here on begins a character from U+E000."""
-_ENTRIES_PER_SEARCH = 16
+_ENTRIES_PER_COMPARISON = 16
 """Comparing with one key takes as long as hashing this many."""
 
 _Bounds = tuple[bytes, bytes | None]
@@ -56,6 +56,8 @@ class Keys:
     def of(cls, keys: Iterable[bytes]) -> "Keys":
         """Return keys, sorted and each once."""
         ordered = sorted(set(keys))
+        if not _is_ambiguous(b"".join(ordered)):
+            return cls(plain=ordered, ambiguous=())
         return cls(
             plain=[key for key in ordered if not _is_ambiguous(key)],
             ambiguous=[key for key in ordered if _is_ambiguous(key)],
@@ -75,7 +77,8 @@ class Keys:
             begin = bisect.bisect_left(self.plain, entries.key(0))
             end = bisect.bisect_right(self.plain, entries.key(len(entries) - 1))
             wanted = self.plain[begin:end]
-            if len(wanted) < len(entries) // _ENTRIES_PER_SEARCH:
+            compared = len(wanted) * len(entries).bit_length()
+            if compared < len(entries) // _ENTRIES_PER_COMPARISON:
                 return np.array([row for key in wanted for row in _equal(entries, key)], np.int64)
         else:
             wanted = [*self.plain, *self.ambiguous]
@@ -156,8 +159,8 @@ def _equal(entries: Entries, key: bytes) -> Iterator[int]:
         yield row
 
 
-def _is_ambiguous(key: bytes) -> bool:
-    return max(key, default=0) >= _AMBIGUOUS_BYTE
+def _is_ambiguous(keys: bytes) -> bool:
+    return int(np.frombuffer(keys, np.uint8).max(initial=0)) >= _AMBIGUOUS_BYTE
 
 
 def _utf_16(key: bytes) -> bytes:

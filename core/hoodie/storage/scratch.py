@@ -92,10 +92,12 @@ class Parts:
         Raises:
             StorageError: The disk is full, or failed.
         """
-        # Numpy sorts two bytes by radix, which is linear.
-        order = np.argsort(numbers.astype(np.uint16), kind="stable")
         counts = np.bincount(numbers, minlength=len(self))
-        sorted_rows = rows.take(pa.array(order))
+        sorted_rows = rows
+        if counts.max(initial=0) < rows.num_rows:
+            # Numpy sorts two bytes by radix, which is linear.
+            order = np.argsort(numbers.astype(np.uint16), kind="stable")
+            sorted_rows = rows.take(pa.array(order))
         ends = np.cumsum(counts)
         for number in np.flatnonzero(counts):
             piece = sorted_rows.slice(ends[number] - counts[number], counts[number])
@@ -134,12 +136,25 @@ class Parts:
         Raises:
             StorageError: The disk failed.
         """
-        for chunk in self._chunks[number]:
-            try:
-                content = os.pread(self._file.fileno(), chunk.length, chunk.offset)
-            except OSError as error:
-                raise self._failure("read from", error) from error
-            yield pa.ipc.open_stream(content).read_all()
+        for place in range(self.table_count(number)):
+            yield self.table(number, place)
+
+    def table_count(self, number: int) -> int:
+        """Return how many tables `tables` yields."""
+        return len(self._chunks[number])
+
+    def table(self, number: int, place: int) -> pa.Table:
+        """Return one of the tables that `tables` yields; for any thread.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        chunk = self._chunks[number][place]
+        try:
+            content = os.pread(self._file.fileno(), chunk.length, chunk.offset)
+        except OSError as error:
+            raise self._failure("read from", error) from error
+        return pa.ipc.open_stream(content).read_all()
 
     def _write(self, content: pa.Buffer) -> None:
         rest = memoryview(content)

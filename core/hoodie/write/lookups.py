@@ -265,7 +265,7 @@ def _tags(
     source = _key_source(how, snapshot, storage)
     tags = None
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
-        tags = tagging.by_record_index(snapshot, wanted, slices)
+        tags = tagging.by_record_index(snapshot, wanted, slices, engine.parallelism)
     if tags is None:
         tags = tagging.look_up(source, wanted, slices, engine)
     elif not how.config.is_copy_on_write:

@@ -94,6 +94,7 @@ class RecordKeys:
         storage: protocol.Storage,
         stats: Sequence[commits.WriteStat],
         retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
+        threads: int = 1,
     ) -> None:
         """Look the keys up.
 
@@ -101,6 +102,7 @@ class RecordKeys:
             storage: The table's.
             stats: Of the write, with keys.
             retired: The keys in file groups that it retires.
+            threads: That read the index.
 
         Raises:
             InvalidInputError: The write puts a key into two file groups.
@@ -109,7 +111,8 @@ class RecordKeys:
         """
         self._storage = storage
         self._stats = stats
-        self._looked_up = _looked_up(storage, stats, retired)
+        self._threads = threads
+        self._looked_up = _looked_up(storage, stats, retired, threads)
 
     def settle(
         self, scope: table_lock.LockScope, write: OpenAction
@@ -150,7 +153,7 @@ class RecordKeys:
     def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> "_Now":
         """Return the index as others have changed it since the write began."""
         table = metadata_table.MetadataTable(self._storage, scope.timeline)
-        index = record_index.RecordIndex(table)
+        index = record_index.RecordIndex(table, self._threads)
         now = _Now(
             index=index,
             is_compacted=not self._looked_up.bases.items() <= index.bases.items(),
@@ -402,16 +405,16 @@ def settlement(
     config: table_config.TableConfig,
     stats: Sequence[commits.WriteStat],
     retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
+    threads: int = 1,
 ) -> lifecycle.Settlement | None:
     """Return what settles the keys of a write when it completes; None without a record index.
 
-    Raises:
-        HoodieError: As `RecordKeys`.
+    Arguments and errors as of `RecordKeys`.
     """
     if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
         return None
     if key_changes.RECORD_INDEX in config.metadata_partitions:
-        return RecordKeys(storage, stats, retired).settle
+        return RecordKeys(storage, stats, retired, threads).settle
     settled = while_built(stats, retired, deletes_anywhere=config.has_global_index)
     return lambda scope, write: settled
 
@@ -428,7 +431,7 @@ def settling(
         storage: The table's.
         schema: The columns that files of the table have.
         retired: The file groups that the write retires, whose keys are read.
-        threads: Look into several files.
+        threads: Look into several files, and read the index.
     """
 
     def settle(
@@ -439,7 +442,7 @@ def settling(
         keys = NO_KEYS
         if retired:
             keys = replacements.keys_of(storage, config, schema, retired, threads)
-        return settlement(storage, config, stats, keys)
+        return settlement(storage, config, stats, keys, threads)
 
     return settle
 
@@ -492,13 +495,14 @@ def _looked_up(
     storage: protocol.Storage,
     stats: Sequence[commits.WriteStat],
     retired: Mapping[files.FileGroupId, pa.Array],
+    threads: int,
 ) -> _LookedUp:
     """Return where the keys of a write are; a later state is as good."""
     missing: errors.NotFoundError | None = None
     for _ in range(_TRIES_MAX):
         table = metadata_table.MetadataTable(storage, active.listed(storage))
         try:
-            index = record_index.RecordIndex(table)
+            index = record_index.RecordIndex(table, threads)
             by_key_space: defaultdict[str | None, dict[int, commits.WriteStat]] = defaultdict(dict)
             for place, stat in enumerate(stats):
                 by_key_space[index.groups.key_space(stat.partition_path)][place] = stat

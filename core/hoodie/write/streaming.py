@@ -18,14 +18,15 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.engine import local
+from hoodie.engine import ahead, local
 from hoodie.engine import protocol as engine_protocol
 from hoodie.model import commits
 from hoodie.storage import protocol, scratch
-from hoodie.write import early_conflicts, routes, tasks
+from hoodie.write import batches, early_conflicts, routes, tasks
 
 MEMORY_BYTES = 256 << 20
 """Input of fewer is written as a whole."""
@@ -54,13 +55,18 @@ class Spool:
         """How large all rows are in memory."""
         return self._parts.size_bytes(0)
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """Yield the rows in order.
+    @property
+    def numbers(self) -> range:
+        """The numbers of the pieces, in the order of the rows."""
+        return range(self._parts.table_count(0))
+
+    def piece(self, number: int) -> pa.Table:
+        """Return some rows; for any thread.
 
         Raises:
             StorageError: The disk failed.
         """
-        return self._parts.tables(0)
+        return self._parts.table(0, number)
 
 
 @contextlib.contextmanager
@@ -156,7 +162,7 @@ def write(
     parts = partial(scratch.Parts, task.settings.scratch_folder, count, PIECE_BYTES)
     if not task.config.looks_keys_up:
         with parts() as by_bucket:
-            if _deal_by_bucket(task, spool, storage, by_bucket):
+            if _deal_by_bucket(task, spool, storage, engine, by_bucket):
                 return _write_buckets(task, storage, engine, mark, by_bucket)
     with parts() as by_group:
         return _write_placed(task, spool, storage, engine, mark, by_group)
@@ -180,20 +186,29 @@ def _write_buckets(
 
 
 def _deal_by_bucket(
-    task: tasks.WriteTask, spool: Spool, storage: protocol.Storage, parts: scratch.Parts
+    task: tasks.WriteTask,
+    spool: Spool,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+    parts: scratch.Parts,
 ) -> bool:
     """Put rows into the parts of their buckets; return whether no two parts share a base file."""
-    paths: set[str] = set()
-    for piece in spool.pieces():
+
+    def dealt(number: int) -> tuple[pa.Table, Sequence[str], npt.NDArray[np.int64]]:
+        piece = spool.piece(number)
         batch = tasks.prepare(task, piece, storage)
-        new = [path for path in batch.partition_paths if path not in paths]
-        if new and tasks.has_shared_groups(task, new, storage):
-            return False
-        paths.update(new)
         numbers = np.empty(piece.num_rows, np.int64)
         for group in batch.groups:
             place = f"{group.partition_path}/{group.bucket}"
             numbers[group.rows] = zlib.crc32(place.encode()) % len(parts)
+        return piece, batch.partition_paths, numbers
+
+    paths: set[str] = set()
+    for piece, found, numbers in ahead.results(dealt, spool.numbers, engine.parallelism):
+        new = [path for path in found if path not in paths]
+        if new and tasks.has_shared_groups(task, new, storage):
+            return False
+        paths.update(new)
         parts.add(piece, numbers)
     parts.flush()
     return True
@@ -208,15 +223,18 @@ def _write_placed(
     parts: scratch.Parts,
 ) -> list[commits.Written]:
     """Write rows after it was decided for all of them in which file groups they belong."""
-    outlines = [
-        tasks.outline(task, tasks.prepare(task, piece, storage)) for piece in spool.pieces()
-    ]
+
+    def outlined(number: int) -> batches.Outline:
+        return tasks.outline(task, tasks.prepare(task, spool.piece(number), storage))
+
+    outlines = engine.map(outlined, spool.numbers)
     placed = tasks.place(task, outlines, storage, engine)
     counts = [each.rows.num_rows for each in outlines]
     del outlines
     groups = placed.batch.groups
     owner = routes.owners(groups, len(parts))
-    for piece, of_piece in zip(spool.pieces(), routes.of_pieces(groups, counts), strict=True):
+    pieces = map(spool.piece, spool.numbers)
+    for piece, of_piece in zip(pieces, routes.of_pieces(groups, counts), strict=True):
         for number, rows in routes.routed(piece, of_piece, owner).items():
             parts.add(rows, np.full(rows.num_rows, number, np.int64))
     parts.flush()

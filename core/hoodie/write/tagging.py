@@ -130,17 +130,19 @@ def by_record_index(
     snapshot: snapshots.Snapshot,
     wanted: Mapping[str, pa.Array],
     slices: Mapping[str, Sequence[files.FileSlice]],
+    threads: int,
 ) -> Mapping[str, Tags] | None:
     """Return where keys are by the table's record index; None where that cannot be used.
 
     A key that is in another partition counts as new in its own; what to do with it is decided when
-    the write completes (`write.record_keys`). Arguments as of `look_up`.
+    the write completes (`write.record_keys`). Arguments as of `look_up`, and the number of threads
+    that read the index.
     """
     if snapshot.metadata is None:
         return None
     found: dict[str, Tags] = {}
     try:
-        index = record_index.RecordIndex(snapshot.metadata)
+        index = record_index.RecordIndex(snapshot.metadata, threads)
         key_spaces: dict[str | None, list[str]] = {}
         for path in wanted:
             key_spaces.setdefault(index.groups.key_space(path), []).append(path)

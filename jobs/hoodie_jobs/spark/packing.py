@@ -2,13 +2,15 @@
 
 A task costs 25 ms of a core in the JVM and in its worker, as much as 1 MB of a slice with changes.
 Neighbours therefore share a task while they are small, and in larger tables as long as each core
-has a few tasks, so that none of them waits long for the last one.
+has a few tasks, so that none of them waits long for the last one. Of a slice as much counts as the
+columns that are read are of all columns.
 """
 
 import itertools
 from collections.abc import Sequence
 from typing import Final
 
+from hoodie.model import predicates, schemas
 from hoodie.read import tasks
 
 TASK_BYTES_MIN = 4 << 20
@@ -19,6 +21,9 @@ TASKS_PER_CORE: Final = 4
 _SLICE_BYTES_MIN: Final = 64 << 10
 """Opening its files takes as long."""
 
+_ALWAYS_READ = (schemas.RECORD_KEY, schemas.COMMIT_TIME)
+"""What a merge needs, about."""
+
 
 def packed(planned: Sequence[tasks.ReadTask], cores: int | None) -> list[list[tasks.ReadTask]]:
     """Return what each task of a scan reads, in the order of the plan.
@@ -27,8 +32,16 @@ def packed(planned: Sequence[tasks.ReadTask], cores: int | None) -> list[list[ta
         planned: The slices, one each.
         cores: How many tasks run at once; None if that is not known.
     """
-    sizes_bytes = [max(task.file_slice.total_bytes, _SLICE_BYTES_MIN) for task in planned]
+    sizes_bytes = [max(_read_bytes(task), _SLICE_BYTES_MIN) for task in planned]
     return [[planned[place] for place in group] for group in groups(sizes_bytes, cores)]
+
+
+def _read_bytes(task: tasks.ReadTask) -> int:
+    """Return about how much of a slice is read; columns are taken to be alike."""
+    of_filter = predicates.columns(task.query.where) if task.query.where is not None else ()
+    needed = {*task.query.columns, *of_filter, *_ALWAYS_READ}
+    columns = len(tasks.full_schema(task.schema.arrow))
+    return task.file_slice.total_bytes * min(len(needed), columns) // columns
 
 
 def groups(sizes_bytes: Sequence[int], cores: int | None) -> list[list[int]]:

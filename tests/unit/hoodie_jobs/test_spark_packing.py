@@ -1,12 +1,15 @@
 """Tasks of a scan: few where files are small, and enough for all cores."""
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie_jobs.spark import packing
+from support.tables.tables import SmallTable
 
 MIB = 1 << 20
 
@@ -58,3 +61,17 @@ def test_each_item_is_in_one_group_and_no_group_of_several_is_large(
     for group in groups:
         # Half of the first and half of the last may lie outside of the share.
         assert len(group) == 1 or sum(sizes[place] for place in group) < 3 * share
+
+
+def test_of_a_slice_counts_what_its_columns_that_are_read_are_of_all(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "0", "part": "p", "a": 1, "b": "x"}])
+    counts = []
+    for columns in (["a"], None):
+        (task,) = small.table.plan_read(columns)
+        (log_file,) = task.file_slice.log_files
+        large = replace(log_file, size_bytes=4 * MIB)
+        grown = replace(task, file_slice=replace(task.file_slice, log_files=(large,)))
+        counts.append(len(packing.packed([grown] * 4, 2)))
+    # With record key and commit time three of nine columns, of 16 MiB, and six.
+    assert counts == [2, 3]
