@@ -30,32 +30,9 @@ from hoodie.filegroup import (
 from hoodie.format import metadata_schemas, record_locations
 from hoodie.format.metadata_avro import Value
 from hoodie.model import files, instants, key_changes
+from hoodie.model.key_changes import NOWHERE, Locations
 
 READ_AT_ONCE = 16
-
-NOWHERE = -1
-"""In place of a file group's number: a key without record."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Locations:
-    """Where some keys are.
-
-    Attributes:
-        keys: Each once; texts.
-        numbers: For each the number of its file group, or NOWHERE.
-        groups: The file groups by number.
-    """
-
-    keys: pa.Array
-    numbers: npt.NDArray[np.int64]
-    groups: Sequence[files.FileGroupId]
-
-    def of(self, keys: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the number of the file group of each of other keys; NOWHERE for unknown ones."""
-        places = pc.index_in(keys, value_set=self.keys).fill_null(NOWHERE).to_numpy()
-        found = np.append(self.numbers, NOWHERE)[places]
-        return np.asarray(found, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

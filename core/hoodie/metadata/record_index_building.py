@@ -38,10 +38,10 @@ from hoodie.filegroup import (
     snapshots,
     stored_keys,
 )
-from hoodie.filegroup.record_index import NOWHERE
 from hoodie.format import file_names, record_locations
 from hoodie.metadata import index_steps
 from hoodie.model import commits, files, instants, key_changes
+from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import scratch
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active

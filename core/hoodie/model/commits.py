@@ -161,8 +161,8 @@ class Absent:
     keys: pa.Array
 
 
-Written = WriteStat | Untouched | Absent
-"""What a task returns of each file group that its rows are of, and of keys that are in none."""
+Written = WriteStat | Untouched | Absent | key_changes.LookedUp
+"""What a task returns of each file group that its rows are of, and of keys that it looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

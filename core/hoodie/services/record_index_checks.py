@@ -7,8 +7,8 @@ import numpy as np
 
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import metadata_table, reading, record_index
-from hoodie.filegroup.record_index import NOWHERE
 from hoodie.model import files, schemas
+from hoodie.model.key_changes import NOWHERE
 
 _NAMED_MAX = 3
 

@@ -79,11 +79,18 @@ class Placed:
         batch: Every row in the file groups that it is written to.
         absent: Keys that are nowhere, of each partition; none where keys were not looked up.
         untouched: File groups whose keys made rows be left out.
+        looked_up: Where a record index had keys.
     """
 
     batch: batches.Batch
     absent: tuple[commits.Absent, ...] = ()
     untouched: tuple[commits.Untouched, ...] = ()
+    looked_up: tuple[key_changes.LookedUp, ...] = ()
+
+    @property
+    def facts(self) -> tuple[commits.Written, ...]:
+        """What the write's commit has to know of it."""
+        return (*self.absent, *self.untouched, *self.looked_up)
 
 
 def placed(
@@ -131,15 +138,15 @@ def _placed(
     absent: tuple[commits.Absent, ...] = ()
     leaving: tuple[batches.GroupRows, ...] = ()
     untouched: tuple[commits.Untouched, ...] = ()
-    tags: Mapping[str, tagging.Tags]
+    looked_up: Sequence[key_changes.LookedUp] = ()
     if is_everywhere:
-        moved = _moved(how, batch, snapshot, slices, storage, engine)
+        moved, looked_up = _moved(how, batch, snapshot, slices, storage, engine)
         leaving, untouched = moved.leaving, tuple(_untouched(moved.looked_into))
         tags = dict.fromkeys((group.partition_path for group in moved.batch.groups), moved.tags)
         batch = tagging.routed(moved.batch, tags, stays=False)
     elif has_looked:
-        tags = _tags(how, tagging.wanted_keys(batch), snapshot, slices, storage, engine)
-        batch = tagging.routed(batch, tags, stays=False)
+        indexed = _indexed(how, tagging.wanted_keys(batch), snapshot, slices, storage, engine)
+        batch, looked_up = tagging.routed(batch, indexed.tags, stays=False), indexed.looked_up
     # What replaces file groups leaves those that are new since it began, with their keys.
     if has_looked or (how.operation.replaces and how.config.record_key_fields):
         absent = tuple(_absent(batch))
@@ -160,7 +167,7 @@ def _placed(
     known += leaving
     chosen = _chosen(how, batch, new, known, _Seen(snapshot, slices, groups, storage), engine)
     batch = replace(batch, groups=tuple(_joined([*known, *chosen])))
-    return Placed(batch=batch, absent=absent, untouched=untouched)
+    return Placed(batch=batch, absent=absent, untouched=untouched, looked_up=tuple(looked_up))
 
 
 def _absent(batch: batches.Batch) -> Iterator[commits.Absent]:
@@ -237,44 +244,44 @@ def _moved(
     slices: Mapping[str, Sequence[files.FileSlice]],
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
-) -> partition_moves.Moved:
-    """Return a batch whose keys were looked up in all partitions."""
+) -> tuple[partition_moves.Moved, Sequence[key_changes.LookedUp]]:
+    """Return a batch whose keys were looked up in all partitions, and where an index had them."""
     batch = partition_moves.in_one_partition(batch, how.config)
     present = np.sort(np.concatenate([group.rows for group in batch.groups] or [_NO_ROWS]))
     keys = pc.unique(batch.record_keys.take(pa.array(present)))
     everywhere = {tagging.EVERYWHERE: [each for found in slices.values() for each in found]}
-    tags = _tags(how, {tagging.EVERYWHERE: keys}, snapshot, everywhere, storage, engine)
-    return partition_moves.decided(
+    indexed = _indexed(how, {tagging.EVERYWHERE: keys}, snapshot, everywhere, storage, engine)
+    moved = partition_moves.decided(
         _key_source(how, snapshot, storage),
         batch,
-        tags[tagging.EVERYWHERE],
+        indexed.tags[tagging.EVERYWHERE],
         how.operation,
         _deleted_rows(how, batch.data),
         engine,
     )
+    return moved, indexed.looked_up
 
 
-def _tags(
+def _indexed(
     how: Lookup,
     wanted: Mapping[str, pa.Array],
     snapshot: snapshots.Snapshot,
     slices: Mapping[str, Sequence[files.FileSlice]],
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
-) -> Mapping[str, tagging.Tags]:
+) -> tagging.Indexed:
+    """Return where keys are, by the record index if the table has one."""
     source = _key_source(how, snapshot, storage)
-    tags = None
+    indexed = None
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
-        tags = tagging.by_record_index(snapshot, wanted, slices, engine.parallelism)
-    if tags is None:
-        tags = tagging.look_up(source, wanted, slices, engine)
-    elif not how.config.is_copy_on_write:
-        logged = {
-            path: [each for each in found if each.log_files] for path, found in slices.items()
-        }
-        more = tagging.look_up(source, tagging.nowhere(tags), logged, engine)
-        tags = tagging.joined(tags, more)
-    return tags
+        indexed = tagging.by_record_index(snapshot, wanted, slices, engine.parallelism)
+    if indexed is None:
+        return tagging.Indexed(tags=tagging.look_up(source, wanted, slices, engine))
+    if how.config.is_copy_on_write:
+        return indexed
+    logged = {path: [each for each in found if each.log_files] for path, found in slices.items()}
+    more = tagging.look_up(source, tagging.nowhere(indexed.tags), logged, engine)
+    return replace(indexed, tags=tagging.joined(indexed.tags, more))
 
 
 def _key_source(

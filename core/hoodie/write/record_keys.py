@@ -37,8 +37,8 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records, metadata_table, record_index
-from hoodie.filegroup.record_index import NOWHERE
 from hoodie.model import commits, files, instants, key_changes, schemas, table_config
+from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, table_lock
@@ -95,6 +95,7 @@ class RecordKeys:
         stats: Sequence[commits.WriteStat],
         retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
         threads: int = 1,
+        looked_up: Sequence[key_changes.LookedUp] = (),
     ) -> None:
         """Look the keys up.
 
@@ -103,6 +104,7 @@ class RecordKeys:
             stats: Of the write, with keys.
             retired: The keys in file groups that it retires.
             threads: That read the index.
+            looked_up: What the write has looked up there since it began.
 
         Raises:
             InvalidInputError: The write puts a key into two file groups.
@@ -112,7 +114,7 @@ class RecordKeys:
         self._storage = storage
         self._stats = stats
         self._threads = threads
-        self._looked_up = _looked_up(storage, stats, retired, threads)
+        self._looked_up = _looked_up(storage, stats, retired, threads, looked_up)
 
     def settle(
         self, scope: table_lock.LockScope, write: OpenAction
@@ -234,6 +236,7 @@ class _KeySpace:
         key_space: str | None,
         stats: Mapping[int, commits.WriteStat],
         retired: Mapping[files.FileGroupId, pa.Array],
+        known: key_changes.LookedUp | None,
     ) -> None:
         """Look the keys up.
 
@@ -242,6 +245,7 @@ class _KeySpace:
             key_space: As of `index_groups.IndexGroups.key_space`.
             stats: Of the write, by their places among all.
             retired: The keys in file groups that the write retires.
+            known: What has been looked up of the same index.
         """
         self._source = index.groups.source
         self._key_space = key_space
@@ -259,7 +263,14 @@ class _KeySpace:
         self._retired = _Claims.of(list(retired.values()))
         self._touched = pa.concat_arrays([self._added.keys, self._removed.keys, self._retired.keys])
         self._refuse_twice()
-        self._located = index.locations(key_space, self._touched)
+        if known is None:
+            self._located = index.locations(key_space, self._touched)
+            return
+        is_known = pc.is_in(self._touched, value_set=known.locations.keys)
+        others = self._touched.filter(pc.invert(is_known))
+        self._located = known.locations
+        if len(others):
+            self._located = known.locations.and_those_of(index.locations(key_space, others))
 
     def settled(self, write: OpenAction, now: _Now | None) -> _Settled:
         """Return the keys that the index has to learn of.
@@ -321,7 +332,7 @@ class _KeySpace:
     def _known(
         self,
         claims: _Claims,
-        located: record_index.Locations,
+        located: key_changes.Locations,
         logged: record_index.Logged | None = None,
     ) -> _Numbers:
         """Return the numbers of the file groups that the index has keys in."""
@@ -335,7 +346,7 @@ class _KeySpace:
             found,
         )
 
-    def _renumbered(self, located: record_index.Locations, keys: pa.Array) -> _Numbers:
+    def _renumbered(self, located: key_changes.Locations, keys: pa.Array) -> _Numbers:
         for group in located.groups:
             self._numbers.setdefault(group, len(self._numbers))
         numbers = np.array([*(self._numbers[group] for group in located.groups), NOWHERE], np.int64)
@@ -406,6 +417,7 @@ def settlement(
     stats: Sequence[commits.WriteStat],
     retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
     threads: int = 1,
+    looked_up: Sequence[key_changes.LookedUp] = (),
 ) -> lifecycle.Settlement | None:
     """Return what settles the keys of a write when it completes; None without a record index.
 
@@ -414,7 +426,7 @@ def settlement(
     if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
         return None
     if key_changes.RECORD_INDEX in config.metadata_partitions:
-        return RecordKeys(storage, stats, retired, threads).settle
+        return RecordKeys(storage, stats, retired, threads, looked_up).settle
     settled = while_built(stats, retired, deletes_anywhere=config.has_global_index)
     return lambda scope, write: settled
 
@@ -424,6 +436,7 @@ def settling(
     schema: schemas.TableSchema,
     retired: Collection[files.FileGroupId],
     threads: int,
+    looked_up: Sequence[key_changes.LookedUp] = (),
 ) -> lifecycle.Settling:
     """Return what looks up the keys of a write before its lock scope.
 
@@ -432,6 +445,7 @@ def settling(
         schema: The columns that files of the table have.
         retired: The file groups that the write retires, whose keys are read.
         threads: Look into several files, and read the index.
+        looked_up: What the write has looked up in the index since it began.
     """
 
     def settle(
@@ -442,7 +456,7 @@ def settling(
         keys = NO_KEYS
         if retired:
             keys = replacements.keys_of(storage, config, schema, retired, threads)
-        return settlement(storage, config, stats, keys, threads)
+        return settlement(storage, config, stats, keys, threads, looked_up)
 
     return settle
 
@@ -496,8 +510,9 @@ def _looked_up(
     stats: Sequence[commits.WriteStat],
     retired: Mapping[files.FileGroupId, pa.Array],
     threads: int,
+    looked_up: Sequence[key_changes.LookedUp],
 ) -> _LookedUp:
-    """Return where the keys of a write are; a later state is as good."""
+    """Return where the keys of a write are, in whichever state since it began."""
     missing: errors.NotFoundError | None = None
     for _ in range(_TRIES_MAX):
         table = metadata_table.MetadataTable(storage, active.listed(storage))
@@ -506,6 +521,7 @@ def _looked_up(
             by_key_space: defaultdict[str | None, dict[int, commits.WriteStat]] = defaultdict(dict)
             for place, stat in enumerate(stats):
                 by_key_space[index.groups.key_space(stat.partition_path)][place] = stat
+            known = {each.key_space: each for each in looked_up if each.bases == index.bases}
             gone: defaultdict[str | None, dict[files.FileGroupId, pa.Array]] = defaultdict(dict)
             for group, keys in retired.items():
                 gone[index.groups.key_space(group.partition_path)][group] = keys
@@ -513,7 +529,7 @@ def _looked_up(
                 bases=index.bases,
                 is_partitioned=index.groups.is_partitioned,
                 key_spaces=[
-                    _KeySpace(index, each, by_key_space[each], gone[each])
+                    _KeySpace(index, each, by_key_space[each], gone[each], known.get(each))
                     for each in dict.fromkeys([*by_key_space, *gone])
                 ],
             )

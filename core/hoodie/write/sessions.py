@@ -128,6 +128,7 @@ class WriteSession:
         stats = tuple(each for each in written if isinstance(each, commits.WriteStat))
         untouched = [each for each in written if isinstance(each, commits.Untouched)]
         absent = [each for each in written if isinstance(each, commits.Absent)]
+        looked_up = [each for each in written if isinstance(each, key_changes.LookedUp)]
         try:
             _check_base_files(stats)
             replaced = self._replaced(stats)
@@ -146,7 +147,7 @@ class WriteSession:
                     conflicts.commit_check(self._client, untouched, replaced),
                     inserted_keys.commit_check(self._client, absent, self.task.stored_schema),
                 ],
-                self._adjustment(metadata),
+                self._adjustment(metadata, looked_up),
                 may_have_failed_tasks=may_have_failed_tasks,
             )
         except BaseException:
@@ -182,10 +183,12 @@ class WriteSession:
             self._replacement, self._client.storage, self.task.config, self._write.timeline, stats
         )
 
-    def _adjustment(self, metadata: commits.CommitMetadata) -> lifecycle.Adjustment:
+    def _adjustment(
+        self, metadata: commits.CommitMetadata, looked_up: Sequence[key_changes.LookedUp]
+    ) -> lifecycle.Adjustment:
         client, schema = self._client, self.task.stored_schema
         settling = record_keys.settling(
-            client.storage, schema, metadata.replaced, client.parallelism
+            client.storage, schema, metadata.replaced, client.parallelism, looked_up
         )
         keeps_newer = self._client.settings.keeps_newer_columns
         return lifecycle.Adjustment(

@@ -247,8 +247,7 @@ def _write_placed(
 
     written = engine.map(write_part, _filled(parts))
     return [
-        *placed.absent,
-        *placed.untouched,
+        *placed.facts,
         *(each for of_part in written for each in of_part),
     ]
 

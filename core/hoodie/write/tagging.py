@@ -81,6 +81,19 @@ class Tags:
         return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """Where the keys of partitions are by a record index.
+
+    Attributes:
+        tags: Of each partition.
+        looked_up: What the index was asked for, which need not be looked up again.
+    """
+
+    tags: Mapping[str, Tags]
+    looked_up: Sequence[key_changes.LookedUp] = ()
+
+
 def look_up(
     source: held_keys.KeySource,
     wanted: Mapping[str, pa.Array],
@@ -131,7 +144,7 @@ def by_record_index(
     wanted: Mapping[str, pa.Array],
     slices: Mapping[str, Sequence[files.FileSlice]],
     threads: int,
-) -> Mapping[str, Tags] | None:
+) -> Indexed | None:
     """Return where keys are by the table's record index; None where that cannot be used.
 
     A key that is in another partition counts as new in its own; what to do with it is decided when
@@ -141,6 +154,7 @@ def by_record_index(
     if snapshot.metadata is None:
         return None
     found: dict[str, Tags] = {}
+    looked_up = []
     try:
         index = record_index.RecordIndex(snapshot.metadata, threads)
         key_spaces: dict[str | None, list[str]] = {}
@@ -151,15 +165,18 @@ def by_record_index(
                 return None  # A partition that it does not have may have any key.
             keys = pa.concat_arrays([pa.array([], pa.string()), *(wanted[path] for path in paths)])
             located = index.locations(key_space, keys)
+            looked_up.append(
+                key_changes.LookedUp(key_space=key_space, locations=located, bases=index.bases)
+            )
             found |= {path: _located(wanted[path], located, slices[path]) for path in paths}
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         logger.warning("%s is not used to find keys: %s", key_changes.RECORD_INDEX, error)
         return None
-    return found
+    return Indexed(tags=found, looked_up=looked_up)
 
 
 def _located(
-    keys: pa.Array, located: record_index.Locations, slices: Sequence[files.FileSlice]
+    keys: pa.Array, located: key_changes.Locations, slices: Sequence[files.FileSlice]
 ) -> Tags:
     # A file group has a number for each write that brought keys there.
     numbers = {group: number for number, group in enumerate(located.groups)}

@@ -237,7 +237,7 @@ def run(
         )
     placed = _placed(task, batch, groups, token, storage, engine)
     written = _written(task, placed.batch, groups, token, engine, mark)
-    return [*placed.absent, *placed.untouched, *written]
+    return [*placed.facts, *written]
 
 
 def _stored(

@@ -106,9 +106,7 @@ def write_placed(
         tuple(groups[place] for place in np.flatnonzero(owner == number))
         for number in np.unique(owner).tolist()
     ]
-    found: list[calls.Outcome[list[commits.Written]]] = [
-        calls.Returned([*placed.absent, *placed.untouched])
-    ]
+    found: list[calls.Outcome[list[commits.Written]]] = [calls.Returned(list(placed.facts))]
     if hands:
         numbered = context.parallelize(hands, len(hands))
         found += numbered.map(partial(_outcome_placed, data, task)).collect()

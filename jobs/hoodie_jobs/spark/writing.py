@@ -108,9 +108,7 @@ def write_placed(
         )
     finally:
         frame.unpersist()
-    found: list[calls.Outcome[list[commits.Written]]] = [
-        calls.Returned([*placed.absent, *placed.untouched])
-    ]
+    found: list[calls.Outcome[list[commits.Written]]] = [calls.Returned(list(placed.facts))]
     return [*found, *(calls.decode(row.outcome) for row in rows)]
 
 

@@ -107,7 +107,7 @@ class Keys:
             found |= {
                 (key_space, key): located.groups[number]
                 for key, number in numbers
-                if number != record_index.NOWHERE
+                if number != key_changes.NOWHERE
             }
         return found
 

@@ -210,8 +210,14 @@ class LookupWorld(World):
         """False: its keys are those of rows, and are not drawn."""
         return False
 
-    def settling(self, writer: Client, replaced: replacements.Replaced) -> lifecycle.Settling:
-        return record_keys.settling(writer.storage, SCHEMA, replaced.groups, 1)
+    def settling(
+        self,
+        writer: Client,
+        replaced: replacements.Replaced,
+        written: Sequence[commits.Written],
+    ) -> lifecycle.Settling:
+        looked_up = [each for each in written if isinstance(each, key_changes.LookedUp)]
+        return record_keys.settling(writer.storage, SCHEMA, replaced.groups, 1, looked_up)
 
     def check_metadata(self) -> None:
         """Check also that the record index, if it is there, names the file group of each row."""

@@ -494,7 +494,7 @@ class World:
                     conflicts.commit_check(writer, self.untouched(written), replaced),
                     *self.key_checks(writer, written),
                 ],
-                lifecycle.Adjustment(keys=self.settling(writer, replaced)),
+                lifecycle.Adjustment(keys=self.settling(writer, replaced, written)),
             )
         except errors.HoodieError as error:
             if opened.requested_time in self.timeline.pending_times and _is_missing(error):
@@ -693,8 +693,14 @@ class World:
         """Read a slice; return which writes it holds, in the order in which they were merged."""
         return writes_in(content(reader.storage, task.file_slice))
 
-    def settling(self, writer: Client, replaced: replacements.Replaced) -> lifecycle.Settling:
+    def settling(
+        self,
+        writer: Client,
+        replaced: replacements.Replaced,
+        written: Sequence[commits.Written],
+    ) -> lifecycle.Settling:
         """Return what settles the keys of a write."""
+        del written
         del replaced  # Of lines of text nobody knows what keys were in them.
         return functools.partial(record_keys.settlement, writer.storage)
 

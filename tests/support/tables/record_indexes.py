@@ -152,9 +152,7 @@ class Indexed:
             at = index.locations(key_space, pa.array(keys, pa.string()))
             numbers = zip(at.keys.to_pylist(), at.numbers.tolist(), strict=True)
             found |= {
-                (key, at.groups[number])
-                for key, number in numbers
-                if number != record_index.NOWHERE
+                (key, at.groups[number]) for key, number in numbers if number != key_changes.NOWHERE
             }
         return found
 

@@ -6,9 +6,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import errors
+from hoodie.filegroup import record_index
 from hoodie.model import commits, settings, table_config
 from hoodie.read import planning, where
 from hoodie.write import record_keys
@@ -16,6 +18,7 @@ from support.tables.record_indexes import Indexed, Row
 from support.tables.tables import CONFIG
 
 COPY_ON_WRITE = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE)
+SIMPLE = replace(COPY_ON_WRITE, index=table_config.IndexKind.SIMPLE, bucket_count=None)
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
 EVENT_TIME = replace(
     CONFIG,
@@ -165,6 +168,33 @@ def test_key_that_was_moved_since_it_was_looked_up_is_a_conflict(tmp_path: Path)
         pytest.raises(errors.WriteConflictError, match=r"key '1' cannot"),
     ):
         keys.settle(scope, second._write)
+
+
+def test_keys_that_a_write_has_looked_up_are_not_looked_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed = Indexed(tmp_path / "t", SIMPLE)
+    indexed.write([row(1, "p1")])
+    session = indexed.begin(["id", "part", "a"], writer_id="a")
+    written = indexed.small.run_task(session, [row(1, "p1"), row(2, "p1")])
+    with monkeypatch.context() as patched:
+        patched.setattr(record_index.RecordIndex, "locations", None)
+        session.commit(written)
+    assert indexed.locations(["1", "2"]) == indexed.rows()
+
+
+def test_keys_are_looked_up_again_if_the_index_was_compacted_since(tmp_path: Path) -> None:
+    """What others logged since is no longer in log files, and would not be found there."""
+    indexed = Indexed(tmp_path / "t", SIMPLE)
+    first = indexed.begin(["id", "part", "a"], writer_id="a")
+    written = indexed.small.run_task(first, [row(1, "p1")])
+    indexed.commits_max = 1
+    for key in (1, 2, 3):
+        indexed.write([row(key, "p2")])
+    assert any(each.base_file for each in indexed.index().slices(None, pa.array(["1", "2", "3"])))
+    with pytest.raises(errors.WriteConflictError, match=r"key '1' cannot"):
+        first.commit(written)
+    assert indexed.locations(["1"]).keys() == {"1"} <= indexed.rows().keys()
 
 
 def test_files_whose_keys_their_writer_does_not_know_are_looked_into(tmp_path: Path) -> None:

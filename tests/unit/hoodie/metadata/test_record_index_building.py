@@ -14,7 +14,7 @@ from hoodie import errors, table
 from hoodie.filegroup import held_keys, metadata_table, record_index, stored_keys
 from hoodie.maintenance.cleaning import retention
 from hoodie.metadata import index_decisions, record_index_building
-from hoodie.model import commits, files, results, settings, table_config
+from hoodie.model import commits, files, key_changes, results, settings, table_config
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning
@@ -137,7 +137,7 @@ class Building:
         found = index.locations(None, pa.array(KEYS, pa.string()))
         numbers = zip(found.keys.to_pylist(), found.numbers.tolist(), strict=True)
         return {
-            key: found.groups[number] for key, number in numbers if number != record_index.NOWHERE
+            key: found.groups[number] for key, number in numbers if number != key_changes.NOWHERE
         }
 
     def rows_located(self) -> Mapping[str, files.FileGroupId]:
