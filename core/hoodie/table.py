@@ -523,6 +523,7 @@ class Table:
         hear: Callable[[str], object] = lambda what: None,
         *,
         wait_ms: int = index_sharing.WAIT_MS,
+        is_partitioned: bool = False,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
 
@@ -531,15 +532,26 @@ class Table:
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
             wait_ms: So long writes of other engines are waited for, where there may be any.
+            is_partitioned: Whether a record index is one of each partition, which has a key once in
+                each of them, and not of the whole table.
 
         Raises:
-            InvalidInputError: They are not built, or not in this table.
+            InvalidInputError: They are not built, or not in this table; or its record index is of
+                the other kind.
             NotFoundError: The table has no metadata table.
             ConflictError: Somebody alive builds them, or others are being built; or other engines
                 wrote all the time.
             HoodieError: As `index_building.build`.
         """
-        return index_building.build(self._target, names, transaction, self._env, hear, wait_ms)
+        return index_building.build(
+            self._target,
+            names,
+            transaction,
+            self._env,
+            hear,
+            wait_ms,
+            is_partitioned=is_partitioned,
+        )
 
     def drop_index(
         self, names: Sequence[str], transaction: manager.TransactionOptions

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import environment
+from hoodie import environment, errors
 from hoodie import table as table_module
 from hoodie.cli import run_settings
 from hoodie.transaction import authors
@@ -73,6 +73,28 @@ def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -
     assert f"dropped {KEYS}" in dropped.out
 
 
+def test_record_index_of_each_partition_is_built_and_told(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    with_metadata(hoodie, table, trips)
+    build = ("index", "build", table, KEYS, "--partitioned", *LOCK)
+    fine(hoodie(*build))
+    shown = fine(hoodie("index", "status", table, "--json")).document["indexes"]
+    assert [each["is_partitioned"] for each in shown if each["name"] == KEYS] == [True]
+    assert f"{KEYS}, of each partition" in fine(hoodie("index", "status", table)).out
+    assert "all of these indexes are ready" in fine(hoodie(*build)).out
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "validate", table))
+    whole = hoodie("index", "build", table, KEYS, *LOCK)
+    assert (whole.code, "build one of the whole table then" in whole.err) == (20, True)
+    alone = hoodie("index", "build", table, FILTERS, "--partitioned", *LOCK)
+    assert (alone.code, "expected record_index among them" in alone.err) == (20, True)
+    drop = hoodie("index", "drop", table, KEYS, "--partitioned", *LOCK)
+    assert (drop.code, "option of build only" in drop.err) == (2, True)
+    fine(hoodie("index", "drop", table, KEYS, *LOCK))
+    fine(hoodie("index", "build", table, KEYS, *LOCK))
+
+
 class Killed(BaseException):
     """Ends a builder wherever it is."""
 
@@ -91,6 +113,8 @@ def test_build_that_broke_off_is_shown_and_finished(hoodie: Run, table: Path, tr
         opened.build_index([FILTERS], run.transaction(authors.Author()), die)
     fine(hoodie("write", table, "--input", trips, *LOCK))
     assert states(hoodie, table)[FILTERS] == "interrupted"
+    with pytest.raises(errors.ConflictError, match="builds bloom_filters, expected no other"):
+        opened.build_index([KEYS], run.transaction(authors.Author()), is_partitioned=True)
     shown = fine(hoodie("index", "status", table))
     assert f"hoodie index build {opened.uri} {FILTERS}" in shown.err
     pending = fine(hoodie("heartbeats", table))

@@ -29,6 +29,7 @@ from support.simulation.schedule_plans import (
     INDEXED_FROM,
     KEYED_FROM,
     PARTITIONED_FROM,
+    PARTS_BUILT_FROM,
     ROWED_FROM,
     STATED_FROM,
     Plan,
@@ -129,10 +130,11 @@ def test_indexes_are_built_and_judged_beside_everything_else() -> None:
     assert filters > 10
 
 
-def test_record_indexes_are_built_and_judged_beside_everything_else() -> None:
+@pytest.mark.parametrize("first", [ROWED_FROM, PARTS_BUILT_FROM])
+def test_record_indexes_are_built_and_judged_beside_everything_else(first: int) -> None:
     """Else that nothing is found would prove nothing."""
     builds, located = 0, 0
-    for seed in range(ROWED_FROM, ROWED_FROM + 6):
+    for seed in range(first, first + 6):
         fleet = Fleet(plan_of(Scenario.BUILT, seed))
         fleet.run()
         builds += fleet.builds

@@ -36,12 +36,14 @@ class Kind:
     Attributes:
         config: The table's.
         has_keys: Whether it is of rows, whose keys are built the record index of.
+        is_partitioned: Whether that is one of each partition.
         is_shared: Whether other engines write it as well; then by a lock that works.
         has_chain: Whether such a table has a chain.
     """
 
     config: table_config.TableConfig
     has_keys: bool = False
+    is_partitioned: bool = False
     is_shared: bool = False
     has_chain: bool = False
 
@@ -58,6 +60,12 @@ ALONE = {
     # Of which some rows move to another partition.
     "keys mor": Kind(config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True),
     "keys cow": Kind(config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True),
+    "keys of partitions mor": Kind(
+        config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True, is_partitioned=True
+    ),
+    "keys of partitions cow": Kind(
+        config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, is_partitioned=True
+    ),
 }
 SHARED = {
     "shared mor": Kind(config=CONFIG, is_shared=True),
@@ -113,6 +121,7 @@ def made(
         has_metadata=True,
     )
     world.has_engines = found.is_shared
+    world.builds_partitioned = found.is_partitioned
     world.write(world.writer("first"), "b0")
     compact(world, "early")
     if isinstance(faults, At):

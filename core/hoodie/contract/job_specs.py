@@ -232,10 +232,12 @@ class BuildIndexes:
     Attributes:
         names: Partitions of the metadata table.
         validation: What is compared once they are ready, also if they were before.
+        is_partitioned: Whether a record index is one of each partition.
     """
 
     names: tuple[str, ...]
     validation: IndexValidation = IndexValidation.NONE
+    is_partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,15 @@ class IndexGroups:
     is_partitioned: bool
     by_key_space: Mapping[str | None, AbstractSet[int]]
 
+    @property
+    def key_spaces(self) -> Mapping[str, str | None]:
+        """The key spaces of all file groups, by their ids."""
+        return {
+            file_id(key_space, number): key_space
+            for key_space, numbers in self.by_key_space.items()
+            for number in numbers
+        }
+
     def key_space(self, partition_path: str) -> str | None:
         """Return where a key of a partition is once: there, or in the whole table (None)."""
         return partition_path if self.is_partitioned else None
@@ -88,14 +97,17 @@ class IndexGroups:
 
 
 def of(storage: Storage, ids: Iterable[str]) -> IndexGroups:
-    """Return the file groups of a table's record index; a request where there are none.
+    """Return the file groups of a table's record index; a request where they do not show its kind.
+
+    That is where there are none, and where a process that was paused has left some of an earlier
+    index, of the other kind: the definition tells, and they are left aside.
 
     Args:
         storage: The data table's.
         ids: Those of all file groups that are there.
 
     Raises:
-        FormatError: They are of no record index, or of both kinds.
+        FormatError: One is of no record index, or there is none of an index of the whole table.
     """
     source = f"the record index of {storage.uri}"
     by_key_space: defaultdict[str | None, set[int]] = defaultdict(set)
@@ -109,15 +121,16 @@ def of(storage: Storage, ids: Iterable[str]) -> IndexGroups:
                 f"{file_id('PARTITION', 0)}"
             )
         by_key_space[key_space].add(int(match["number"]))
-    if None in by_key_space and len(by_key_space) > 1:
-        named = ", ".join(_named(key_space, numbers) for key_space, numbers in by_key_space.items())
-        raise errors.FormatError(
-            f"{source} has the file groups {named}, expected those of the whole table or of each "
-            "partition"
-        )
-    if not by_key_space and not index_definitions.is_partitioned(storage):
+    kinds = {key_space is not None for key_space in by_key_space}
+    is_partitioned = kinds.pop() if len(kinds) == 1 else index_definitions.is_partitioned(storage)
+    if not by_key_space and not is_partitioned:
         raise errors.FormatError(f"{source} has no file groups")
-    return IndexGroups(source, None not in by_key_space, by_key_space)
+    own = {
+        key_space: numbers
+        for key_space, numbers in by_key_space.items()
+        if (key_space is not None) is is_partitioned
+    }
+    return IndexGroups(source, is_partitioned, own)
 
 
 def _named(key_space: str | None, numbers: Iterable[int]) -> str:

@@ -158,6 +158,7 @@ class MetadataTable:
         self._pending = timeline.pending_times
         # What completed before the data table's timeline was read is in any listing made later.
         self.timeline = active.listed(self._storage)
+        self._listing = _Listing(self._storage, self.timeline)
         self._view: view.FileSystemView | None = None
         self._check_is_current(timeline)
 
@@ -275,6 +276,13 @@ class MetadataTable:
         """
         return self._looked().latest_slices(partition)
 
+    def listed_files(self, partition: str) -> list[listing.DataFile]:
+        """Return the data files of a partition, those that do not count, too; as `latest_slices`.
+
+        Log files are left out that a completed commit of their instant does not name.
+        """
+        return self._listing.files(partition)
+
     def slices(self, partition: str) -> list[tuple[files.FileSlice, ...]]:
         """Return the slices of each file group of a partition, newest first; as `latest_slices`."""
         return self._looked().slices(partition)
@@ -283,7 +291,7 @@ class MetadataTable:
         if self._view is None:
             self._view = view.FileSystemView(
                 self.timeline,
-                _Listing(self._storage, self.timeline),
+                self._listing,
                 self._counts,
                 dict(self._plans()),
                 {},
@@ -317,12 +325,14 @@ class LogChange:
     """What a log block of an MDT changes.
 
     Attributes:
+        group: The file group whose log it is.
         instant_time: Of the delta commit.
         keys: Of its records; binary.
         values: The records; None where they are deleted.
         schema: That of the records.
     """
 
+    group: files.FileGroupId
     instant_time: instants.InstantTime
     keys: pa.Array
     values: pa.Array | None
@@ -371,7 +381,7 @@ class Partition:
         """Yield what log files change, in the order of merging."""
         for each in self._blocks:
             with log_scanning.named(each.file):
-                yield from _changes_of(each.block)
+                yield from _changes_of(each.file.group, each.block)
 
     def base_batches(self) -> Iterator[Records]:
         """Yield the records of base files that are not held, and the schema of each batch."""
@@ -463,15 +473,16 @@ class Partition:
         return _by_key(self._held)
 
 
-def _changes_of(block: log_blocks.Block) -> Iterator[LogChange]:
+def _changes_of(group: files.FileGroupId, block: log_blocks.Block) -> Iterator[LogChange]:
     time = log_scanning.instant_time(block)
     if block.type is BlockType.DELETE:
         keys = delete_records.decode(block.content).keys.cast(pa.binary())
-        yield LogChange(instant_time=time, keys=keys, values=None, schema=b"")
+        yield LogChange(group=group, instant_time=time, keys=keys, values=None, schema=b"")
         return
     schema = block.header.get(HeaderKey.SCHEMA, "").encode()
     for batch in hfile_reading.Reader.over("the block", block.content).scan():
         yield LogChange(
+            group=group,
             instant_time=time,
             keys=batch.column("key"),
             values=batch.column("value"),

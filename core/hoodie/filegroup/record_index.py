@@ -63,13 +63,37 @@ class RecordIndex:
         """
         self._table = table
         self._threads = min(threads, READ_AT_ONCE)
-        slices = table.latest_slices(key_changes.RECORD_INDEX)
-        self._slices = {each.group.file_id: each for each in slices}
-        self.groups = index_groups.of(table.data_storage, self._slices)
-        if not self.groups.is_partitioned and not all(map(_is_made, slices)):
+        slices = {
+            each.group.file_id: each for each in table.latest_slices(key_changes.RECORD_INDEX)
+        }
+        self.groups = index_groups.of(table.data_storage, slices)
+        self._slices = {each: slices[each] for each in self.groups.key_spaces}
+        if self._is_being_made():
             raise errors.FormatError(
                 f"{self.groups.source} is being built, or was dropped: expected one that is ready"
             )
+
+    def _is_being_made(self) -> bool:
+        """Return whether the instant that made a file group does not count.
+
+        That of a compaction does as well. What writers log in an index that is being built counts
+        before: of their keys alone. A partition that came into being since has only such logs, and
+        nothing that begins its file groups.
+        """
+        logged = [each for each in self._slices.values() if each.base_file is None]
+        made = {
+            each.group.file_id
+            for each in logged
+            if any(map(metadata_writing.makes_group, each.log_files))
+        }
+        if not self.groups.is_partitioned:
+            return len(made) < len(logged)
+        begun = {
+            each.group.file_id
+            for each in (self._table.listed_files(key_changes.RECORD_INDEX) if logged else ())
+            if isinstance(each, files.LogFile) and metadata_writing.makes_group(each)
+        }
+        return any(each.group.file_id in begun - made for each in logged)
 
     @property
     def bases(self) -> Mapping[str, instants.InstantTime]:
@@ -178,16 +202,6 @@ def may_hold(
         located = index.locations(key_space, keys)
         wanted.update(located.groups[number] for number in located.numbers if number != NOWHERE)
     return [each.group in wanted for each in slices]
-
-
-def _is_made(file_slice: files.FileSlice) -> bool:
-    """Return whether the instant that made a file group of an index of a whole table counts.
-
-    That of a compaction does as well. What writers log in an index that is being built counts
-    before: of their keys alone.
-    """
-    logs = file_slice.log_files
-    return file_slice.base_file is not None or any(map(metadata_writing.makes_group, logs))
 
 
 def _is_worth_it(asked: Sequence[files.FileSlice], slices: Sequence[files.FileSlice]) -> bool:

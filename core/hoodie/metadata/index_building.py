@@ -57,8 +57,9 @@ from hoodie.model import (
     key_changes,
     plans,
     results,
+    table_config,
 )
-from hoodie.timeline import active, table_properties
+from hoodie.timeline import active, index_definitions, table_properties
 from hoodie.transaction import lifecycle, manager, table_lock
 from hoodie.transaction.client import Client, Completion, OpenAction
 
@@ -82,13 +83,15 @@ _DataFiles: TypeAlias = Mapping[str, Sequence[listing.DataFile]]
 """Those that count, by partition path."""
 
 
-def build(
+def build(  # noqa: PLR0913 - what is built, for whom, and how
     target: manager.Target,
     names: Sequence[str],
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
     wait_ms: int = index_sharing.WAIT_MS,
+    *,
+    is_partitioned: bool = False,
 ) -> results.IndexResult:
     """Build indexes of a table that it does not have, and finish what somebody has left.
 
@@ -99,9 +102,11 @@ def build(
         env: Time, ids, threads.
         hear: Hears what is done next.
         wait_ms: So long writes of other engines are waited for, where there may be any.
+        is_partitioned: Whether a record index is one of each partition.
 
     Raises:
-        InvalidInputError: They are not built, or not in this table.
+        InvalidInputError: They are not built, or not in this table; or its record index is of the
+            other kind.
         ConfigurationError: The settings are those of a single writer.
         NotFoundError: The table has no metadata table.
         UnsupportedError: Their files have what is not read; or their bloom filters are too long for
@@ -112,22 +117,28 @@ def build(
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(client, target, names, env.engine, hear, wait_ms)
+        return build_by(
+            client, target, names, env.engine, hear, wait_ms, is_partitioned=is_partitioned
+        )
 
 
-def build_by(
+def build_by(  # noqa: PLR0913 - as `build`
     client: Client,
     target: manager.Target,
     names: Sequence[str],
     engine: Engine,
     hear: Hear = lambda what: None,
     wait_ms: int = index_sharing.WAIT_MS,
+    *,
+    is_partitioned: bool = False,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
-    refusal = index_decisions.request_refusal(names, target.config, client.settings)
+    refusal = index_decisions.request_refusal(
+        names, target.config, client.settings, is_partitioned=is_partitioned
+    )
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear, wait_ms).build(names)
+    return _Builder(client, target, engine, hear, wait_ms).build(names, is_partitioned)
 
 
 class _Builder:
@@ -142,20 +153,21 @@ class _Builder:
         self._hear = hear
         self._wait_ms = wait_ms
 
-    def build(self, names: Sequence[str]) -> results.IndexResult:
+    def build(self, names: Sequence[str], is_partitioned: bool) -> results.IndexResult:
         """Take steps until all is ready."""
         done = results.IndexResult()
         for _ in range(_STEPS_MAX):
             storage = self._client.storage
             builds = index_steps.pending(storage, active.listed(storage))
             config = table_properties.load(storage, self._client.clock)
-            match index_decisions.next_step(names, config, builds):
+            self._refuse_other_kind(names, config, is_partitioned)
+            match index_decisions.next_step(names, config, builds, is_partitioned=is_partitioned):
                 case index_decisions.Nothing():
                     return done
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)
                 case index_decisions.Schedule(missing):
-                    self._schedule(missing)
+                    self._schedule(missing, is_partitioned)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -163,7 +175,26 @@ class _Builder:
             "time; retry"
         )
 
-    def _schedule(self, names: tuple[str, ...]) -> None:
+    def _refuse_other_kind(
+        self, names: Sequence[str], config: table_config.TableConfig, is_partitioned: bool
+    ) -> None:
+        """Refuse a record index where there is one of the other kind; a request if there is one.
+
+        Raises:
+            InvalidInputError: There is.
+        """
+        if key_changes.RECORD_INDEX not in {*names}.intersection(config.metadata_partitions):
+            return
+        refusal = index_decisions.kind_refusal(
+            names,
+            config,
+            is_partitioned=is_partitioned,
+            has_partitioned=index_definitions.is_partitioned(self._client.storage),
+        )
+        if refusal is not None:
+            raise refusal
+
+    def _schedule(self, names: tuple[str, ...], is_partitioned: bool) -> None:
         """Put a plan on the timeline, unless there is one by now."""
 
         def planner(
@@ -174,8 +205,14 @@ class _Builder:
             if is_ready or timeline.pending_of(index_steps.ACTION):
                 return None
             through = index_decisions.base_instant(timeline)
+            kind = {plans.IS_PARTITIONED: "true"} if is_partitioned else {}
             partitions = tuple(
-                plans.IndexedPartition(name=name, through=through, extra=extra) for name in names
+                plans.IndexedPartition(
+                    name=name,
+                    through=through,
+                    extra={**extra, **(kind if name == key_changes.RECORD_INDEX else {})},
+                )
+                for name in names
             )
             return indexing_avro.encode_plan(plans.Indexing(partitions=partitions))
 
@@ -258,12 +295,14 @@ class _Builder:
             "retry, or keep more of it"
         )
 
-    def _record_groups(self, plan: plans.Indexing) -> int:
+    def _record_groups(self, plan: plans.Indexing) -> index_steps.RecordGroups:
         """Return how many file groups a record index gets, if the plan has one."""
         if key_changes.RECORD_INDEX not in plan.names:
-            return 0
+            return index_steps.NO_RECORD_GROUPS
         snapshot = snapshots.take(self._client.storage, self._target.config)
-        return record_index_building.count_file_groups(self._client, snapshot, self._engine)
+        return record_index_building.count_file_groups(
+            self._client, snapshot, self._engine, is_partitioned=plan.is_partitioned
+        )
 
     def _statistics(
         self, begun: index_steps.Begun, snapshot: snapshots.Snapshot, data_files: _DataFiles

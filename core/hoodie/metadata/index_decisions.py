@@ -33,6 +33,8 @@ BUILDABLE = (
 )
 """In the order of building."""
 
+_VERSION_WITH_PARTITIONED = 9
+
 _NOT_BUILT = {
     metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
 }
@@ -92,7 +94,11 @@ Step: TypeAlias = Schedule | Execute | GiveUp | Nothing
 
 
 def request_refusal(
-    names: Sequence[str], config: table_config.TableConfig, write_settings: settings.WriteSettings
+    names: Sequence[str],
+    config: table_config.TableConfig,
+    write_settings: settings.WriteSettings,
+    *,
+    is_partitioned: bool = False,
 ) -> errors.HoodieError | None:
     """Return why indexes cannot be built in a table, whatever is on its timeline.
 
@@ -100,8 +106,9 @@ def request_refusal(
         names: As they were asked for.
         config: The table's configuration.
         write_settings: Of the process that builds.
+        is_partitioned: Whether a record index is to be one of each partition.
     """
-    refusal = names_refusal(names)
+    refusal = names_refusal(names) or _partitioned_refusal(names, config, is_partitioned)
     if refusal is not None:
         return refusal
     if write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER:
@@ -132,6 +139,56 @@ def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
             why = _NOT_BUILT.get(name, f"expected {_expected()}")
             return errors.InvalidInputError(f"index {name} is not built or dropped: {why}")
     return None
+
+
+def _partitioned_refusal(
+    names: Sequence[str], config: table_config.TableConfig, is_partitioned: bool
+) -> errors.HoodieError | None:
+    name = key_changes.RECORD_INDEX
+    if not is_partitioned:
+        return None
+    if name not in names:
+        return errors.InvalidInputError(
+            f"of {', '.join(names)} none can be one of each partition, expected {name} among them"
+        )
+    if config.version < _VERSION_WITH_PARTITIONED:
+        return errors.UnsupportedError(
+            f"{config.name} has table version {config.version}, and Apache Hudi 1.0, which may "
+            f"read it, takes a {name} of each partition for one of the whole table: expected table "
+            f"version {_VERSION_WITH_PARTITIONED}"
+        )
+    return None
+
+
+def kind_refusal(
+    names: Sequence[str],
+    config: table_config.TableConfig,
+    *,
+    is_partitioned: bool,
+    has_partitioned: bool,
+) -> errors.HoodieError | None:
+    """Return why a table that has a record index cannot have another.
+
+    Args:
+        names: As they were asked for.
+        config: The table's configuration.
+        is_partitioned: Whether a record index was asked for that is one of each partition.
+        has_partitioned: Whether the one that the table has is.
+    """
+    name = key_changes.RECORD_INDEX
+    is_there = name in names and name in config.metadata_partitions
+    if not is_there or is_partitioned is has_partitioned:
+        return None
+    return errors.InvalidInputError(
+        f"{config.name} has a {name} {kind_text(is_partitioned=has_partitioned)}, and a table has "
+        f"one: drop it by `hoodie index drop {name}`, and build one "
+        f"{kind_text(is_partitioned=is_partitioned)} then"
+    )
+
+
+def kind_text(*, is_partitioned: bool) -> str:
+    """Return what a record index is of."""
+    return "of each partition" if is_partitioned else "of the whole table"
 
 
 def _expected() -> str:
@@ -174,7 +231,11 @@ def _partition_stats_refusal(
 
 
 def next_step(
-    names: Sequence[str], config: table_config.TableConfig, builds: Sequence[Build]
+    names: Sequence[str],
+    config: table_config.TableConfig,
+    builds: Sequence[Build],
+    *,
+    is_partitioned: bool = False,
 ) -> Step:
     """Return what is done next so that indexes become ready.
 
@@ -185,6 +246,7 @@ def next_step(
         names: Wanted, as of `request_refusal`.
         config: The table's configuration, read after the timeline.
         builds: Pending there.
+        is_partitioned: Whether a record index is to be one of each partition.
 
     Raises:
         ConflictError: Other indexes are being built, or another engine builds.
@@ -202,11 +264,15 @@ def next_step(
             return GiveUp(build)
         if not missing:
             continue
-        if set(build.plan.names) <= set(missing):
+        has_record_index = key_changes.RECORD_INDEX in build.plan.names
+        is_other = has_record_index and build.plan.is_partitioned is not is_partitioned
+        if set(build.plan.names) <= set(missing) and not is_other:
             return Execute(build)
+        kind = f" {kind_text(is_partitioned=build.plan.is_partitioned)}" if is_other else ""
         raise errors.ConflictError(
-            f"{build.instant} of {config.name} builds {', '.join(build.plan.names)}, expected no "
-            f"other index: finish it by `hoodie index build`, or give it up by `hoodie index drop`"
+            f"{build.instant} of {config.name} builds {', '.join(build.plan.names)}{kind}, "
+            "expected no other index: finish it by `hoodie index build`, or give it up by `hoodie "
+            "index drop`"
         )
     return Schedule(missing) if missing else Nothing()
 

@@ -6,10 +6,12 @@ They are of a process that executes a plan: it has the heartbeat of the indexing
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 from hoodie import errors
-from hoodie.filegroup import index_groups, metadata_table, metadata_writing
+from hoodie.filegroup import index_groups, metadata_table, metadata_writing, snapshots
 from hoodie.metadata import (
     index_decisions,
     initial_filters,
@@ -26,6 +28,7 @@ from hoodie.model import (
     schemas,
     table_config,
 )
+from hoodie.storage import scratch
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -65,6 +68,13 @@ FILE_GROUPS: Mapping[str, int] = {
 """How many file groups each partition of a metadata table is made with, as Apache Hudi does."""
 
 
+RecordGroups: TypeAlias = Mapping[str | None, int]
+"""How many file groups a record index has of each partition, or of the whole table, by None."""
+
+NO_RECORD_GROUPS: RecordGroups = MappingProxyType({})
+"""Those of a build without a record index."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """A build that has begun.
@@ -77,7 +87,7 @@ class Begun:
         config: The table's configuration since.
         schema: Its columns.
         wanted: Which statistics.
-        record_groups: How many file groups a record index has.
+        record_groups: How many file groups a record index has; as of `begin`.
     """
 
     opened: OpenAction
@@ -87,7 +97,7 @@ class Begun:
     config: table_config.TableConfig
     schema: schemas.TableSchema
     wanted: file_statistics.Wanted
-    record_groups: int = 0
+    record_groups: RecordGroups = field(default_factory=dict)
 
 
 def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_decisions.Build]:
@@ -130,8 +140,7 @@ def begin(
     opened: OpenAction,
     plan: plans.Indexing,
     scope: table_lock.LockScope,
-    *,
-    record_groups: int = 0,
+    record_groups: RecordGroups = NO_RECORD_GROUPS,
 ) -> Begun:
     """Have every change that completes from now on logged in the partitions of a plan.
 
@@ -145,10 +154,12 @@ def begin(
         plan: Its plan.
         scope: In which it is decided.
         record_groups: How many file groups a record index gets, or as many as there are files of:
-            writers count those that a dead builder has left.
+            writers count those that a dead builder has left. Of an index of each partition these
+            are a partition's; one that came into being meanwhile gets one.
 
     Raises:
         ConflictError: The plan was given up, or a partition is ready by now.
+        UnsupportedError: There are too many partitions for a record index of each.
     """
     config = admission.admit_table(client, scope, opened.prepared_for)
     is_ours = admission.holding(scope, opened.heartbeat)
@@ -174,13 +185,21 @@ def begin(
     wanted = wanted_statistics(client.storage, config, since, columns)
     changes |= define_statistics(client.storage, config, since, wanted)
     if key_changes.RECORD_INDEX in plan.names:
-        index_definitions.put_of_record_index(client.storage)
+        if plan.is_partitioned:
+            # Also a partition without rows: writers find file groups in each that there is.
+            paths = partition_paths(client, scope.timeline)
+            record_groups = {path: record_groups.get(path, 1) for path in paths}
+        record_groups = _with_left(client, record_groups, is_partitioned=plan.is_partitioned)
+        index_definitions.put_of_record_index(
+            client.storage, is_ours, is_partitioned=plan.is_partitioned
+        )
         changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
-        record_groups = _with_left(client, record_groups)
     time = client.time_after(scope, true_time.Parity.EPOCH)
     for name in plan.names:
         found = groups(name, record_groups)
-        partition_making.begin(beside(client), name, found, time, is_ours)
+        partition_making.begin(
+            beside(client), name, found, time, is_ours, threads=client.parallelism
+        )
     change = epochs.Change(
         id=client.random.uuid(), time=time, author=str(client.author), properties=changes
     )
@@ -241,22 +260,44 @@ def define_statistics(
     return {table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
 
 
-def _with_left(client: Client, record_groups: int) -> int:
+def partition_paths(client: Client, timeline: active.ActiveTimeline) -> Sequence[str]:
+    """Return the partitions of the data table by its metadata table; a few requests.
+
+    Raises:
+        ConflictError: A plan on the timeline was taken back since it was read.
+    """
+    config = table_properties.load(client.storage, client.clock)
+    snapshot = snapshots.take(client.storage, config, timeline, has_committed_only=True)
+    return snapshot.view.partitions()
+
+
+def _with_left(
+    client: Client, record_groups: RecordGroups, *, is_partitioned: bool
+) -> RecordGroups:
     """Return how many file groups a record index gets beside files that somebody has left.
 
     Raises:
-        ConflictError: They are of an index of each partition.
+        ConflictError: They are of an index of the other kind.
+        UnsupportedError: They are too many.
     """
     ids = metadata_writing.group_ids(beside(client), key_changes.RECORD_INDEX)
-    if not ids:
-        return record_groups
-    found = index_groups.of(client.storage, ids)
-    if found.is_partitioned:
-        raise errors.ConflictError(
-            f"{client.storage.uri} has files of a record index of each partition that was dropped, "
-            f"such as {ids[0]}: `hoodie index drop {key_changes.RECORD_INDEX}` removes them"
+    found = dict(record_groups)
+    if ids:
+        left = index_groups.of(client.storage, ids)
+        if left.is_partitioned is not is_partitioned or len(left.key_spaces) < len(ids):
+            kind = index_decisions.kind_text(is_partitioned=not is_partitioned)
+            raise errors.ConflictError(
+                f"{client.storage.uri} has files of a record index {kind} that was dropped, such "
+                f"as {ids[0]}: `hoodie index drop {key_changes.RECORD_INDEX}` removes them"
+            )
+        for key_space, numbers in left.by_key_space.items():
+            found[key_space] = max(found.get(key_space, 0), 1 + max(numbers))
+    if sum(found.values()) > scratch.PARTS_MAX:
+        raise errors.UnsupportedError(
+            f"a record index of each partition of {client.storage.uri} has {sum(found.values())} "
+            f"file groups, expected {scratch.PARTS_MAX} at most: build one of the whole table"
         )
-    return max(record_groups, 1 + max(found.by_key_space[None]))
+    return found
 
 
 def _refuse_grown(
@@ -361,7 +402,19 @@ def beside(client: Client) -> Storage:
     return metadata_timelines.opened(client.storage)
 
 
-def groups(name: str, record_groups: int = 0) -> Sequence[files.FileGroupId]:
-    """Return the file groups that a partition is made with; so many those of a record index."""
-    count = record_groups if name == key_changes.RECORD_INDEX else FILE_GROUPS[name]
-    return partition_making.groups(name, count)
+def groups(
+    name: str, record_groups: RecordGroups = NO_RECORD_GROUPS
+) -> Sequence[files.FileGroupId]:
+    """Return the file groups that a partition is made with.
+
+    Args:
+        name: The partition's.
+        record_groups: So many has a record index, of each key space in this order.
+    """
+    if name != key_changes.RECORD_INDEX:
+        return partition_making.groups(name, FILE_GROUPS[name])
+    return [
+        files.FileGroupId(partition_path=name, file_id=index_groups.file_id(key_space, number))
+        for key_space, count in record_groups.items()
+        for number in range(count)
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import errors
+from hoodie.engine import ahead
 from hoodie.filegroup import metadata_merging, metadata_records, metadata_table, metadata_writing
 from hoodie.format import (
     file_names,
@@ -27,6 +28,7 @@ from hoodie.transaction.client import Client
 
 _TOKEN = file_names.write_token(0, 0, 0)
 _OPERATION = commits.Operation.BULK_INSERT.value
+_MADE_AT_ONCE = 16
 _LOG_TOKEN = file_names.write_token(1, 0, 0)
 
 
@@ -115,6 +117,8 @@ def begin(
     found: Sequence[files.FileGroupId],
     time: instants.InstantTime,
     check: Callable[[], None],
+    *,
+    threads: int = 1,
 ) -> None:
     """Make the file groups of a partition, all of which are there before anybody writes to them.
 
@@ -124,15 +128,21 @@ def begin(
         found: The file groups; none of a record index of each partition, if there is no partition.
         time: Of the instant that will complete them.
         check: Called before each step.
+        threads: So many file groups are made at once, where there are many.
     """
     path = files.join(name, file_names.PARTITION_METADATA)
     check()
     # It may be left by who made the partition before, and dropped it.
     with contextlib.suppress(errors.AlreadyExistsError):
         storage.create(path, properties.partition_metadata(time, 1))
-    for group in found:
+
+    def make_group(group: files.FileGroupId) -> None:
         check()
         metadata_writing.write_empty_log(storage, group, time)
+
+    many = len(found) > _MADE_AT_ONCE
+    for _ in ahead.results(make_group, found, min(threads, _MADE_AT_ONCE) if many else 1):
+        pass
 
 
 def whole_instant(

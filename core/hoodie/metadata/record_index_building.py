@@ -1,4 +1,8 @@
-"""Building the record index of a whole table beside running writers (`index_building`).
+"""Building a record index beside running writers (`index_building`).
+
+It is one of the whole table, or one of each partition: a key space of its own, whose keys are
+others than the same texts elsewhere. A partition that comes into being while the index is built has
+in it what its writers log, and no base files.
 
     bases   the keys of all rows as of the build's time, by slices; through scratch space into a
             part for each file group of the index, which is sorted and written
@@ -15,8 +19,10 @@ and what was logged since the build began. Source: `HoodieBackedTableMetadataWri
 """
 
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +34,7 @@ from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     held_keys,
+    index_groups,
     metadata_merging,
     metadata_records,
     metadata_table,
@@ -39,7 +46,7 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import file_names, record_locations
-from hoodie.metadata import index_steps
+from hoodie.metadata import index_decisions, index_steps
 from hoodie.model import commits, files, instants, key_changes
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import scratch
@@ -50,8 +57,10 @@ from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
 
-GROUPS_MIN = 10
-GROUPS_MAX = 10_000
+GROUPS_OF_TABLE = (10, 10_000)
+GROUPS_OF_PARTITION = (1, 10)
+"""So many file groups a record index has at least and at most, by the defaults of Apache Hudi."""
+
 _GROWTH = 2
 _RECORD_BYTES = 48
 _GROUP_BYTES = 1 << 30
@@ -66,30 +75,40 @@ _LOCATED = pa.schema([("key", pa.binary()), ("group", pa.int64())])
 
 Hear = Callable[[str], object]
 
+_Logged: TypeAlias = Mapping[instants.InstantTime, pa.Table]
+"""What instants logged in a key space, by their requested times; as `_LOCATED`."""
 
-def file_groups(records: int) -> int:
+
+def file_groups(records: int, bounds: tuple[int, int]) -> int:
     """Return how many file groups Apache Hudi gives the index of so many rows by its defaults."""
     fit = _GROUP_BYTES // _RECORD_BYTES
-    return min(GROUPS_MAX, max(GROUPS_MIN, records * _GROWTH // fit))
+    return min(bounds[1], max(bounds[0], records * _GROWTH // fit))
 
 
-def count_file_groups(client: Client, snapshot: snapshots.Snapshot, engine: Engine) -> int:
-    """Return how many file groups an index of a table has.
+def count_file_groups(
+    client: Client, snapshot: snapshots.Snapshot, engine: Engine, *, is_partitioned: bool
+) -> index_steps.RecordGroups:
+    """Return how many file groups an index of a table has, or of each of its partitions.
 
     The footers of base files are read only where there can be more rows than the least number is
     for. Rows that only log files have are left out.
     """
-    base_files = [
-        each.base_file
-        for path in snapshot.view.partitions()
-        for each in snapshot.view.latest_slices(path)
-        if each.base_file is not None
-    ]
-    # Keys are different, so that no row takes less than a byte.
-    records_max = sum(each.size_bytes for each in base_files)
-    if file_groups(records_max) == GROUPS_MIN:
-        return GROUPS_MIN
-    return file_groups(sum(engine.map(functools.partial(_rows, client.storage), base_files)))
+    bounds = GROUPS_OF_PARTITION if is_partitioned else GROUPS_OF_TABLE
+    base_files: dict[str | None, list[files.BaseFile]] = {} if is_partitioned else {None: []}
+    for path in snapshot.view.partitions():
+        base_files.setdefault(path if is_partitioned else None, []).extend(
+            each.base_file
+            for each in snapshot.view.latest_slices(path)
+            if each.base_file is not None
+        )
+    found = {}
+    for key_space, own in base_files.items():
+        # Keys are different, so that no row takes less than a byte.
+        records = sum(each.size_bytes for each in own)
+        if file_groups(records, bounds) > bounds[0]:
+            records = sum(engine.map(functools.partial(_rows, client.storage), own))
+        found[key_space] = file_groups(records, bounds)
+    return found
 
 
 def _rows(storage: Storage, base_file: files.BaseFile) -> int:
@@ -108,10 +127,16 @@ class RecordIndexBuild:
         self._client = client
         self._begun = begun
         self._hear = hear
+        self._is_partitioned = begun.plan.is_partitioned
         self._groups = index_steps.groups(key_changes.RECORD_INDEX, begun.record_groups)
+        ends = itertools.accumulate(begun.record_groups.values())
+        self._places = {
+            key_space: range(end - count, end)
+            for (key_space, count), end in zip(begun.record_groups.items(), ends, strict=True)
+        }
         self._numbers: dict[files.FileGroupId, int] = {}
         self._bases: dict[int, files.FileSlice] = {}
-        self._logged: Mapping[instants.InstantTime, pa.Table] = {}
+        self._logged: dict[str | None, _Logged] = {}
 
     def write(self, snapshot: snapshots.Snapshot) -> Iterator[commits.WriteStat]:
         """Write the base files; each is yielded as soon as it is there.
@@ -132,8 +157,7 @@ class RecordIndexBuild:
             for number, group in enumerate(self._groups):
                 self._hear(f"writing the record index: {number} of {len(self._groups)} file groups")
                 found = self._located(slices, list(parts.tables(number)))
-                if not found.num_rows:
-                    continue
+                # Also without a key: what an earlier index or builder has left there is hidden.
                 stat = metadata_writing.write_base(
                     index_steps.beside(self._client),
                     group,
@@ -172,6 +196,11 @@ class RecordIndexBuild:
         slices = [each for path in view.partitions() for each in view.latest_slices(path)]
         for each in slices:
             self._numbers.setdefault(each.group, len(self._numbers))
+            if self._key_space(each.group.partition_path) not in self._places:
+                raise errors.FormatError(
+                    f"the metadata table of {self._client.storage.uri} does not have the partition "
+                    f"{each.group.partition_path}: rebuild it by `hoodie metadata init --rebuild`"
+                )
         source = self._source(snapshot)
         threads = self._client.parallelism
         memory = placing.Memory(
@@ -193,7 +222,8 @@ class RecordIndexBuild:
                 self._hear(f"reading record keys: {number} of {len(slices)} file slices")
                 heard = number
             rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], _LOCATED)
-            parts.add(rows, metadata_records.places(keys, len(parts)))
+            own = self._places[self._key_space(slices[number].group.partition_path)]
+            parts.add(rows, own.start + metadata_records.places(keys, len(own)))
         parts.flush()
         return slices
 
@@ -239,46 +269,68 @@ class RecordIndexBuild:
         """Check what was logged since the last time."""
         table = metadata_table.MetadataTable(self._client.storage, timeline)
         new = self._read_logs(table)
+        snapshot: snapshots.Snapshot | None = None
+        for key_space, logged in new.items():
+            claims = self._doubtful(table, key_space, logged)
+            if claims.num_rows:
+                storage = self._client.storage
+                snapshot = snapshot or snapshots.take(storage, self._begun.config, timeline)
+                self._judge(snapshot, claims)
+        # Not before: a scope in which this fails may be followed by another.
+        for key_space, logged in new.items():
+            self._logged[key_space] = {**self._logged.get(key_space, {}), **logged}
+
+    def _doubtful(
+        self, table: metadata_table.MetadataTable, key_space: str | None, new: _Logged
+    ) -> pa.Table:
+        """Return what base files and logs have of keys that were logged, and are in several."""
         chunks = [chunk for rows in new.values() for chunk in rows.column("key").chunks]
         keys = pc.unique(pa.chunked_array(chunks, pa.binary()))
-        places = metadata_records.places(keys, len(self._groups))
+        own = self._places.get(key_space, range(0))
+        places = metadata_records.places(keys, len(own)) if own else np.empty(0, np.int64)
         based = [
-            _numbered(metadata_merging.newest(table.of_slices([found]), own), self._number)
-            for place, found in self._bases.items()
-            if len(own := keys.filter(pa.array(places == place)))
+            _numbered(
+                metadata_merging.newest(table.of_slices([self._bases[place]]), some), self._number
+            )
+            for number, place in enumerate(own)
+            if len(some := keys.filter(pa.array(places == number)))
         ]
-        by_time = {**self._logged, **new}
+        by_time = {**self._logged.get(key_space, {}), **new}
         logged = [by_time[time] for time in sorted(by_time)]
         claims = pa.concat_tables([_LOCATED.empty_table(), *based, *logged])
         claims = claims.filter(pc.is_in(claims.column("key"), value_set=keys))
-        doubtful = in_several(claims)
-        if len(doubtful):
-            snapshot = snapshots.take(self._client.storage, self._begun.config, timeline)
-            is_doubtful = pc.is_in(claims.column("key"), value_set=doubtful)
-            self._judge(snapshot, claims.filter(is_doubtful))
-        # Not before: a scope in which this fails may be followed by another.
-        self._logged = by_time
+        return claims.filter(pc.is_in(claims.column("key"), value_set=in_several(claims)))
 
-    def _read_logs(
-        self, table: metadata_table.MetadataTable
-    ) -> Mapping[instants.InstantTime, pa.Table]:
-        """Return what was logged since the last time, by the instants' requested times."""
+    def _read_logs(self, table: metadata_table.MetadataTable) -> Mapping[str | None, _Logged]:
+        """Return what was logged since the last time, by key spaces."""
         since = self._begun.time
+        known = {time for logged in self._logged.values() for time in logged}
 
         def is_wanted(time: instants.InstantTime) -> bool:
             completed = table.timeline.completion_time(time)
-            return time not in self._logged and completed is not None and completed > since
+            return time not in known and completed is not None and completed > since
 
-        found: dict[instants.InstantTime, list[pa.Table]] = {}
-        slices = table.latest_slices(key_changes.RECORD_INDEX)
-        if slices:
-            for change in table.logs_of(slices, is_wanted).log_changes():
-                values = change.values
-                if values is None:
-                    values = pa.nulls(len(change.keys), pa.binary())
-                rows = pa.table([change.keys, values], metadata_merging.SCHEMA)
-                found.setdefault(change.instant_time, []).append(_numbered(rows, self._number))
-        return {time: pa.concat_tables(tables) for time, tables in found.items()}
+        by_id = {each.group.file_id: each for each in table.latest_slices(key_changes.RECORD_INDEX)}
+        if not by_id:
+            return {}
+        groups = index_groups.of(self._client.storage, by_id)
+        key_spaces = groups.key_spaces if groups.is_partitioned is self._is_partitioned else {}
+        found: dict[str | None, dict[instants.InstantTime, list[pa.Table]]] = {}
+        slices = [by_id[each] for each in key_spaces]
+        for change in table.logs_of(slices, is_wanted).log_changes() if slices else ():
+            values = change.values
+            if values is None:
+                values = pa.nulls(len(change.keys), pa.binary())
+            rows = pa.table([change.keys, values], metadata_merging.SCHEMA)
+            by_time = found.setdefault(key_spaces[change.group.file_id], {})
+            by_time.setdefault(change.instant_time, []).append(_numbered(rows, self._number))
+        return {
+            key_space: {time: pa.concat_tables(tables) for time, tables in by_time.items()}
+            for key_space, by_time in found.items()
+        }
+
+    def _key_space(self, partition_path: str) -> str | None:
+        return partition_path if self._is_partitioned else None
 
     def _number(self, group: files.FileGroupId) -> int:
         return self._numbers.setdefault(group, len(self._numbers))
@@ -332,9 +384,10 @@ class RecordIndexBuild:
         noun = "key" if count == 1 else "keys"
         where = " and in ".join(map(str, held_by))
         return errors.InvalidInputError(
-            f"{noun} {named}{rest} of {self._client.storage.uri} cannot be in a record index, "
-            f"which has each key once in the table: {keys[0]!r} is in {where}; delete it in all "
-            "but one of them, and build the index again"
+            f"{noun} {named}{rest} of {self._client.storage.uri} cannot be in a record index "
+            f"{index_decisions.kind_text(is_partitioned=self._is_partitioned)}, which has each key "
+            f"once there: {keys[0]!r} is in {where}; delete it in all but one of them, and build "
+            "the index again"
         )
 
 

@@ -17,6 +17,9 @@ SAVEPOINTS_KEY = "savepointed_timestamps"
 LOG_BYTES = "TOTAL_LOG_FILES_SIZE"
 """Metric of a compaction's operation: the summed size of its log files."""
 
+IS_PARTITIONED = "isPartitioned"
+"""Under which a plan says "true" of a record index of each partition, as definitions do."""
+
 BOUND_KEY = "hoodie.operator.clean.bound"
 """Under which a clean of ours records its bound, a completion time."""
 
@@ -223,6 +226,11 @@ class IndexedPartition:
     through: str
     extra: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether it is a record index of each partition."""
+        return self.extra.get(IS_PARTITIONED) == "true"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
@@ -238,6 +246,11 @@ class Indexing:
     def names(self) -> tuple[str, ...]:
         """The names of the partitions."""
         return tuple(each.name for each in self.partitions)
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether it builds a record index of each partition."""
+        return any(each.is_partitioned for each in self.partitions)
 
     @property
     def extra(self) -> Mapping[str, str]:

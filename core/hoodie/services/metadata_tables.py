@@ -72,11 +72,13 @@ class Glance:
         problem: As of `Status`; what is wrong inside of files is not seen.
         behind: Statistics that lack a write of rows since their last compaction, each with the
             first such write.
+        has_partitioned_record_index: Whether it has a record index that is one of each partition.
     """
 
     commits_since_compaction: int = 0
     problem: str | None = None
     behind: tuple[tuple[str, instants.InstantTime], ...] = ()
+    has_partitioned_record_index: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ def glance(
     """Return how a metadata table is by the names of its files; None if readers have none to use.
 
     Two listings; a read for each pending compaction of it. Where other engines may write the table,
-    a listing of each partition of statistics, too.
+    a listing of each partition of statistics, too; where there is a record index, a read.
 
     Args:
         storage: The data table's.
@@ -140,6 +142,9 @@ def glance(
     try:
         found = metadata_table.MetadataTable(storage, timeline)
         found.check_is_whole()
+        has_partitioned = key_changes.RECORD_INDEX in config.metadata_partitions and (
+            index_definitions.is_partitioned(storage)
+        )
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         return Glance(problem=str(error))
     behind: tuple[tuple[str, instants.InstantTime], ...] = ()
@@ -148,7 +153,9 @@ def glance(
         with contextlib.suppress(errors.FormatError, errors.NotFoundError):
             behind = tuple(_behind(found, config))
     return Glance(
-        commits_since_compaction=metadata_timelines.waiting(found.timeline), behind=behind
+        commits_since_compaction=metadata_timelines.waiting(found.timeline),
+        behind=behind,
+        has_partitioned_record_index=has_partitioned,
     )
 
 

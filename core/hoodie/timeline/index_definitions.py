@@ -8,13 +8,14 @@ needs a definition, and in tables of early releases. Source: `HoodieIndexDefinit
 `HoodieIndexVersion.java` (1.2.0).
 """
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import file_statistics, key_changes, table_config
+from hoodie.model import file_statistics, key_changes, plans, table_config
 from hoodie.storage.protocol import Storage
 
 PATH = ".hoodie/.index_defs/index.json"
@@ -22,7 +23,7 @@ PATH = ".hoodie/.index_defs/index.json"
 BYTES_MAX = 16 << 20
 """A longer file is not read."""
 
-_IS_PARTITIONED = "isPartitioned"
+_TRIES_MAX = 10
 _HAS_VALUE_TYPES = {None: None, "V1": False, "V2": True}
 
 
@@ -57,7 +58,7 @@ def is_partitioned(storage: Storage) -> bool:
     options = (
         _object(_read(storage).get(key_changes.RECORD_INDEX, {}), source).get("indexOptions") or {}
     )
-    return str(_object(options, source).get(_IS_PARTITIONED, False)).lower() == "true"
+    return str(_object(options, source).get(plans.IS_PARTITIONED, False)).lower() == "true"
 
 
 def of_statistics(storage: Storage) -> file_statistics.Definition | None:
@@ -79,9 +80,12 @@ def of_statistics(storage: Storage) -> file_statistics.Definition | None:
 def _read(storage: Storage) -> Mapping[str, object]:
     """Return the definitions by name; none where there is no file."""
     try:
-        content = storage.read(PATH, length=BYTES_MAX + 1)
+        return _parsed(storage, storage.read(PATH, length=BYTES_MAX + 1))
     except errors.NotFoundError:
         return {}
+
+
+def _parsed(storage: Storage, content: bytes) -> Mapping[str, object]:
     source = f"{storage.uri}/{PATH}"
     if len(content) > BYTES_MAX:
         raise errors.FormatError(f"{source} has more than {BYTES_MAX} bytes")
@@ -120,10 +124,21 @@ def put_of_statistics(
     _put(storage, {**others, file_statistics.COLUMN_STATS: definition})
 
 
-def put_of_record_index(storage: Storage) -> None:
-    """Write the definition of a record index of the whole table beside those that are there.
+def put_of_record_index(
+    storage: Storage, check: Callable[[], None], *, is_partitioned: bool = False
+) -> None:
+    """Write the definition of a record index beside those that are there.
+
+    Engines tell its kind by the definition. So a process that was paused does not write over that
+    of a later index: what has changed since the check is not replaced.
+
+    Args:
+        storage: The table's.
+        check: Raises when another may define one.
+        is_partitioned: Whether it is one of each partition.
 
     Raises:
+        ConflictError: The definitions change all the time.
         FormatError: What is there is damaged.
         StorageError: Not done.
     """
@@ -132,15 +147,35 @@ def put_of_record_index(storage: Storage) -> None:
         "indexType": key_changes.RECORD_INDEX,
         "indexFunction": "",
         "sourceFields": [],
-        "indexOptions": {_IS_PARTITIONED: "false"},
+        "indexOptions": {plans.IS_PARTITIONED: "true" if is_partitioned else "false"},
         "version": "V1",
     }
-    _put(storage, {**_read(storage), key_changes.RECORD_INDEX: definition})
+    for _ in range(_TRIES_MAX):
+        version: str | None = None
+        others: Mapping[str, object] = {}
+        with contextlib.suppress(errors.NotFoundError):
+            content, version = storage.fetch(PATH)
+            others = _parsed(storage, content)
+        check()
+        encoded = _encoded({**others, key_changes.RECORD_INDEX: definition})
+        with contextlib.suppress(errors.AlreadyExistsError, errors.ConflictError):
+            if version is None:
+                storage.create(PATH, encoded)
+            else:
+                storage.replace(PATH, encoded, if_match=version)
+            return
+    raise errors.ConflictError(
+        f"{storage.uri}/{PATH} was changed during each of {_TRIES_MAX} attempts to add the "
+        "definition of a record index; retry"
+    )
+
+
+def _encoded(definitions: Mapping[str, object]) -> bytes:
+    return json.dumps({"indexDefinitions": definitions}, indent=2).encode()
 
 
 def _put(storage: Storage, definitions: Mapping[str, object]) -> None:
-    document = {"indexDefinitions": definitions}
-    content = json.dumps(document, indent=2).encode()
+    content = _encoded(definitions)
     try:
         storage.create(PATH, content)
     except errors.AlreadyExistsError:

@@ -92,7 +92,10 @@ def put(
     added = metadata_records.added(records, changes, partitions, opened.requested_time)
     logs = dict(_logs(storage, added))
     if key_changes.RECORD_INDEX in partitions:
-        logs |= _index_logs(client, scope, changes, opened.requested_time)
+        is_being_built = key_changes.RECORD_INDEX in opened.config.metadata_partitions_inflight
+        logs |= _index_logs(
+            client, scope, changes, opened.requested_time, is_being_built=is_being_built
+        )
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
     is_ours()
@@ -379,17 +382,24 @@ def _index_logs(
     scope: table_lock.LockScope,
     changes: metadata_records.Changes,
     time: instants.InstantTime,
+    *,
+    is_being_built: bool,
 ) -> Logs:
     """Return what each file group of the record index gets; a listing.
 
     Each partition that the change writes to has its file groups afterwards, if the index is one of
     each partition: Apache Hudi makes them for partitions that `files` does not have yet, and its
     writers fail where it has one without. Readers count the file groups that they see, so those of
-    a partition appear all at once, also what a writer that did not end has left of them.
+    a partition appear all at once, also what a writer that did not end has left of them. Those that
+    a build has begun appear when it is published, as many as it has begun.
     """
     assert client.beside is not None, client.storage.uri
     found = list(metadata_table.data_files(client.beside, key_changes.RECORD_INDEX))
-    shown = {each.group.file_id for each in found if _is_shown(scope, each.instant_time)}
+    shown = {
+        each.group.file_id
+        for each in found
+        if _is_shown(scope, each.instant_time) or (is_being_built and _begins(each))
+    }
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
     requested_ms = client.time_zone.epoch_ms(time)
@@ -402,6 +412,10 @@ def _index_logs(
                 group = files.FileGroupId(key_changes.RECORD_INDEX, file_id)
                 logs[group] = parts.get(number, metadata_records.Added())
     return logs
+
+
+def _begins(data_file: files.BaseFile | files.LogFile) -> bool:
+    return isinstance(data_file, files.LogFile) and metadata_writing.makes_group(data_file)
 
 
 def _is_shown(scope: table_lock.LockScope, time: instants.InstantTime) -> bool:

@@ -40,7 +40,7 @@ from hoodie.filegroup import metadata_records, metadata_table, record_index
 from hoodie.model import commits, files, instants, key_changes, schemas, table_config
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import protocol
-from hoodie.timeline import active
+from hoodie.timeline import active, index_definitions
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import OpenAction
 from hoodie.write import replacements
@@ -427,8 +427,18 @@ def settlement(
         return None
     if key_changes.RECORD_INDEX in config.metadata_partitions:
         return RecordKeys(storage, stats, retired, threads, looked_up).settle
-    settled = while_built(stats, retired, deletes_anywhere=config.has_global_index)
-    return lambda scope, write: settled
+
+    def settle(scope: table_lock.LockScope, write: OpenAction) -> metadata_records.SettledKeys:
+        del scope, write
+        return while_built(
+            stats,
+            retired,
+            deletes_anywhere=config.has_global_index,
+            # Only in the scope: before, an index of the other kind may have been built.
+            is_partitioned=index_definitions.is_partitioned(storage),
+        )
+
+    return settle
 
 
 def settling(
@@ -466,37 +476,48 @@ def while_built(
     retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
     *,
     deletes_anywhere: bool,
+    is_partitioned: bool = False,
 ) -> metadata_records.SettledKeys:
     """Return the keys that an index has to learn of which is being built.
 
     A log file may delete a key that is in another file group, whose record must stay. What stays of
-    a key that is gone is found by no read, and keeps it from other partitions.
+    a key that is gone is found by no read, and keeps it from other partitions. In an index of each
+    partition a delete is of the record of its own, whose file groups are that of the key's bucket,
+    or have been looked through.
 
     Args:
         stats: Of the write, with keys.
         retired: The keys in file groups that it retires.
         deletes_anywhere: Whether a delete is of the file group that has the row, if one has it: by
             a look-up in all partitions.
+        is_partitioned: Whether the index is one of each partition.
     """
     keys = [stat.keys or key_changes.NONE for stat in stats]
-    brought = pa.concat_arrays([pa.array([], pa.string()), *(each.added for each in keys)])
+    brought: defaultdict[str | None, list[pa.Array]] = defaultdict(list)
+    for stat, each in zip(stats, keys, strict=True):
+        brought[stat.partition_path if is_partitioned else None].append(each.added)
 
-    def gone(removed: pa.Array) -> pa.Array:
-        return removed.filter(pc.invert(pc.is_in(removed, value_set=brought)))
+    def gone(partition_path: str, taken_out: pa.Array) -> pa.Array:
+        added = brought[partition_path if is_partitioned else None]
+        kept = pc.is_in(taken_out, value_set=pa.concat_arrays([pa.array([], pa.string()), *added]))
+        return taken_out.filter(pc.invert(kept))
 
     def is_certain(stat: commits.WriteStat) -> bool:
-        return deletes_anywhere or not stat.log_files
+        return deletes_anywhere or is_partitioned or not stat.log_files
 
     removed: defaultdict[str, list[pa.Array]] = defaultdict(list)
     for group, held in retired.items():
-        removed[group.partition_path].append(gone(held))
+        removed[group.partition_path].append(gone(group.partition_path, held))
     return metadata_records.SettledKeys(
         written=[
             replace(
                 stat,
                 keys=key_changes.KeyChanges(
                     added=each.added,
-                    removed=gone(each.removed if is_certain(stat) else each.removed.slice(0, 0)),
+                    removed=gone(
+                        stat.partition_path,
+                        each.removed if is_certain(stat) else each.removed.slice(0, 0),
+                    ),
                 ),
             )
             for stat, each in zip(stats, keys, strict=True)

@@ -37,6 +37,7 @@ class IndexRequestSpec(fields.Block):
     indexes: table_indexes.IndexNames = Field(
         description="Partitions of the table's metadata table."
     )
+    partitioned: bool = Field(default=False, description=table_indexes.PARTITIONED)
     ensure: Ensure = Field(
         default=Ensure.PRESENT,
         description=(
@@ -112,10 +113,18 @@ RULES: rules.Rules[IndexRequestSpec] = rules.Rules(
             cel="self.indexes.all(n, self.indexes.exists_one(m, m == n))",
             holds=lambda spec: rules.have_no_duplicates(spec.indexes),
         ),
+        rules.Rule(
+            name="partitioned-record-index",
+            field="partitioned",
+            message="is valid with record_index among the indexes only",
+            cel="!self.partitioned || 'record_index' in self.indexes",
+            holds=lambda spec: table_indexes.may_be_partitioned(spec.indexes, spec.partitioned),
+        ),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),
         rules.immutable("indexes", lambda spec: spec.indexes),
+        rules.immutable("partitioned", lambda spec: spec.partitioned),
     ),
 )

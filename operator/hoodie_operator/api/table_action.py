@@ -179,6 +179,7 @@ class IndexBuildParameters(fields.Block):
     indexes: table_indexes.IndexNames = Field(
         description="Partitions of the table's metadata table."
     )
+    partitioned: bool = Field(default=False, description=table_indexes.PARTITIONED)
     validation: table_indexes.Validation = Field(
         default=table_indexes.Validation.NONE,
         description="How much of the table is compared with its metadata table afterwards.",
@@ -385,6 +386,21 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             cel="self.type != 'IndexBuild' || has(self.indexBuild)",
             holds=lambda spec: (
                 spec.type is not ActionType.INDEX_BUILD or spec.index_build is not None
+            ),
+        ),
+        rules.Rule(
+            name="partitioned-record-index",
+            field="indexBuild.partitioned",
+            message="is valid with record_index among the indexes only",
+            cel=(
+                "!has(self.indexBuild) || !self.indexBuild.partitioned || "
+                "'record_index' in self.indexBuild.indexes"
+            ),
+            holds=lambda spec: (
+                spec.index_build is None
+                or table_indexes.may_be_partitioned(
+                    spec.index_build.indexes, spec.index_build.partitioned
+                )
             ),
         ),
         rules.Rule(

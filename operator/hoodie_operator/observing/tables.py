@@ -218,6 +218,7 @@ class TableObserver:
                 process="" if owner is None else str(owner.process),
                 plan_size=told.size,
                 indexes=told.indexes,
+                is_partitioned=told.is_partitioned,
             )
             found.append(pending)
         return tuple(found)
@@ -282,6 +283,7 @@ def _metadata(
         behind=tuple(
             facts.IndexBehind(name=name, instant=instant) for name, instant in found.behind
         ),
+        has_partitioned_record_index=found.has_partitioned_record_index,
     )
 
 
@@ -309,11 +311,13 @@ class _Told:
         extra: Of its author.
         size: Of a planned compaction.
         indexes: Of an indexing action.
+        is_partitioned: Whether that has a record index of each partition.
     """
 
     extra: Mapping[str, str] = field(default_factory=dict)
     size: memory.PlanSize | None = None
     indexes: tuple[str, ...] = ()
+    is_partitioned: bool = False
 
 
 def _told(storage: Storage, instant: instants.Instant) -> _Told:
@@ -324,7 +328,11 @@ def _told(storage: Storage, instant: instants.Instant) -> _Told:
             return _Told(extra=plan.extra, size=memory.size_of(plan.operations))
         if instant.action is instants.Action.INDEXING:
             indexing = contents.read_indexing_plan(storage, instant)
-            return _Told(extra=indexing.extra, indexes=indexing.names)
+            return _Told(
+                extra=indexing.extra,
+                indexes=indexing.names,
+                is_partitioned=indexing.is_partitioned,
+            )
         if instant.action in instants.WRITES and instant.state is instants.State.INFLIGHT:
             path = transitions.path(instant)
             return _Told(extra=timeline_avro.decode_commit(storage.read(path), path).extra)

@@ -95,6 +95,7 @@ class Pending:
         process: Where its owner runs or ran, by its heartbeat; empty where that is not known.
         plan_size: Of a compaction; None of other actions, and where its plan cannot be read.
         indexes: What an indexing action builds; none of one that was given up, and of others.
+        is_partitioned: Whether that has a record index of each partition.
     """
 
     requested_time: instants.InstantTime
@@ -107,6 +108,7 @@ class Pending:
     process: str = ""
     plan_size: memory.PlanSize | None = None
     indexes: tuple[str, ...] = ()
+    is_partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,11 +160,13 @@ class MetadataTable:
         delta_commits: Since its last compaction.
         problem: Why readers list the storage instead; empty if they use it.
         behind: Indexes that lack a write.
+        has_partitioned_record_index: Whether its record index is one of each partition.
     """
 
     delta_commits: int = 0
     problem: str = ""
     behind: tuple[IndexBehind, ...] = ()
+    has_partitioned_record_index: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

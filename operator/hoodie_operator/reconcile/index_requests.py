@@ -115,8 +115,10 @@ def _have(
     """Have the indexes built, and compared with the table."""
     assert seen.config is not None, "it was looked at before"
     me = _compared(world, me, table)
-    is_complete = not _states_other_than(me, IndexState.READY)
-    refused = indexes.build_refusal(me, table, seen.config, me.spec.indexes)
+    names, is_partitioned = me.spec.indexes, me.spec.partitioned
+    other_kind = indexes.kind_refusal(me, seen, names, is_partitioned=is_partitioned)
+    is_complete = not _states_other_than(me, IndexState.READY) and other_kind is None
+    refused = indexes.build_refusal(me, table, seen, names, is_partitioned=is_partitioned)
     # What is there in a table in which nothing can be built is not compared.
     if is_complete and (_is_validated(me) or refused is not None):
         if seen.metadata is not None and seen.metadata.problem:
@@ -132,7 +134,7 @@ def _have(
         )
         return [_set(world, me, verdict)]
     parameters = table_action.IndexBuildParameters(
-        indexes=me.spec.indexes, validation=me.spec.validation
+        indexes=names, partitioned=is_partitioned, validation=me.spec.validation
     )
     spec = _spec(me, _BUILD).model_copy(update={"index_build": parameters})
     return _act(world, me, table, spec, refused, _external_writers(me, seen))

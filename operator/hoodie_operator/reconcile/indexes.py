@@ -41,20 +41,41 @@ def states(seen: facts.TableFacts, names: Sequence[str]) -> Mapping[str, IndexSt
     return found
 
 
+def kind_refusal(
+    me: objects.AnyObject, seen: facts.TableFacts, names: Sequence[str], *, is_partitioned: bool
+) -> Verdict | None:
+    """Return why a table that has a record index of the other kind cannot have one; else None."""
+    assert seen.config is not None, "it is not asked of a table that is not there"
+    if seen.metadata is None or seen.metadata.problem:
+        return None  # It is not known.
+    refusal = index_decisions.kind_refusal(
+        names,
+        seen.config,
+        is_partitioned=is_partitioned,
+        has_partitioned=seen.metadata.has_partitioned_record_index,
+    )
+    return _refused(me, refusal)
+
+
 def build_refusal(
     me: objects.AnyObject,
     table: objects.Table,
-    config: table_config.TableConfig,
+    seen: facts.TableFacts,
     names: Sequence[str],
+    *,
+    is_partitioned: bool,
 ) -> Verdict | None:
     """Return why a table cannot have indexes as it is; None where it can.
 
     Args:
         me: Who asks.
         table: The table.
-        config: What its storage tells.
+        seen: What its storage tells; it is there.
         names: The indexes.
+        is_partitioned: Whether a record index is to be one of each partition.
     """
+    config = seen.config
+    assert config is not None, "it is not asked of a table that is not there"
     if not table.spec.takes_many_writers:
         return stalled(
             me,
@@ -70,7 +91,8 @@ def build_refusal(
             "metadata.enabled to true",
         )
     mode = settings.WriteSettings(concurrency=effective.mode_of(table.spec))
-    return _refused(me, index_decisions.request_refusal(names, config, mode))
+    refusal = index_decisions.request_refusal(names, config, mode, is_partitioned=is_partitioned)
+    return _refused(me, refusal) or kind_refusal(me, seen, names, is_partitioned=is_partitioned)
 
 
 def drop_refusal(
@@ -85,7 +107,12 @@ def _refused(me: objects.AnyObject, error: errors.HoodieError | None) -> Verdict
 
 
 def build_obstacle(
-    world: World, table: objects.Table, seen: facts.TableFacts, names: Sequence[str]
+    world: World,
+    table: objects.Table,
+    seen: facts.TableFacts,
+    names: Sequence[str],
+    *,
+    is_partitioned: bool,
 ) -> Verdict | None:
     """Return why a build has to wait for one that is pending: by another process, or of others."""
     assert seen.config is not None, "it is not asked of a table that is not there"
@@ -98,14 +125,19 @@ def build_obstacle(
             ),
             plan=plans.Indexing(
                 partitions=tuple(
-                    plans.IndexedPartition(name=name, through="", extra={}) for name in each.indexes
+                    plans.IndexedPartition(
+                        name=name,
+                        through="",
+                        extra={plans.IS_PARTITIONED: "true"} if each.is_partitioned else {},
+                    )
+                    for name in each.indexes
                 )
             ),
         )
         for each in pending_builds(seen)
     ]
     try:
-        index_decisions.next_step(names, seen.config, builds)
+        index_decisions.next_step(names, seen.config, builds, is_partitioned=is_partitioned)
     except errors.ConflictError as error:
         return _blocked(Reason.TABLE_BUSY, str(error))
     return _executed_elsewhere(world, table, pending_builds(seen))

@@ -725,6 +725,14 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
     ("TableAction", "indexes-to-build"): Examples(
         accepted=[ACTION, INDEX_BUILD], refused=[edited(INDEX_BUILD, indexBuild=None)]
     ),
+    ("TableAction", "partitioned-record-index"): Examples(
+        accepted=[
+            ACTION,
+            INDEX_BUILD,
+            edited(INDEX_BUILD, indexBuild={"indexes": ["record_index"], "partitioned": True}),
+        ],
+        refused=[edited(INDEX_BUILD, indexBuild__partitioned=True)],
+    ),
     ("TableAction", "indexDrop-block"): Examples(
         accepted=[INDEX_DROP], refused=[edited(INDEX_DROP, type="Compaction")]
     ),
@@ -737,6 +745,13 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(INDEX_REQUEST, indexes=["column_stats", "bloom_filters"]),
         ],
         refused=[edited(INDEX_REQUEST, indexes=["column_stats", "column_stats"])],
+    ),
+    ("IndexRequest", "partitioned-record-index"): Examples(
+        accepted=[
+            INDEX_REQUEST,
+            edited(INDEX_REQUEST, indexes=["column_stats", "record_index"], partitioned=True),
+        ],
+        refused=[edited(INDEX_REQUEST, indexes=["column_stats"], partitioned=True)],
     ),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
@@ -798,6 +813,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("IndexRequest", "immutable-tableRef"): changes(INDEX_REQUEST, "tableRef__name", "a", "b"),
     ("IndexRequest", "immutable-indexes"): changes(
         INDEX_REQUEST, "indexes", ["column_stats"], ["bloom_filters"]
+    ),
+    ("IndexRequest", "immutable-partitioned"): changes(
+        edited(INDEX_REQUEST, indexes=["record_index"]), "partitioned", False, True
     ),
     ("TableAction", "immutable-clean"): changes(
         CLEAN, "clean__keep", {"commits": 1}, {"commits": 2}

@@ -104,6 +104,7 @@ class Fleet:
         )
         self.world.replacement_rate = plan.replacement_rate
         self.world.selection_rate = plan.selection_rate
+        self.world.builds_partitioned = plan.builds_partitioned
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
         self.world.keeps_attempts = plan.kept_attempt_rate > 0

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.filegroup import metadata_table, reading, snapshots
+from hoodie.filegroup import metadata_table, reading, record_index, snapshots
 from hoodie.model import (
     commits,
     file_statistics,
@@ -237,6 +237,8 @@ class LookupWorld(World):
         engine = self.process("judge").engine
         wrong = list(record_index_checks.wrong_keys(table, reader, engine, slices))
         assert not wrong, wrong
+        index = record_index.RecordIndex(table)
+        assert index.groups.is_partitioned is self.builds_partitioned
         self.located += len(self._see(snapshot, self.storage).rows)
 
     def key_checks(

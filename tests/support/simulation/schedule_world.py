@@ -114,6 +114,7 @@ class World:
     skips = 0  # Of how many writes, by statistics, a read with a filter was.
     located = 0  # How many rows were found by a record index that was built.
     index: str = filtered_metadata.PARTITION  # What is built and dropped.
+    builds_partitioned = False  # Whether that is a record index of each partition.
 
     def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
@@ -269,7 +270,10 @@ class World:
         """Have the index built; return whether there was none before."""
         target = manager.Target(storage=service.storage, config=self.config, schema=self.schema)
         engine = self.process_of(service).engine
-        return bool(index_building.build_by(service, target, (self.index,), engine).built)
+        done = index_building.build_by(
+            service, target, (self.index,), engine, is_partitioned=self.builds_partitioned
+        )
+        return bool(done.built)
 
     def drop_index(self, service: Client) -> None:
         """Drop the index, or give its build up."""

@@ -11,7 +11,8 @@ from hoodie.cli.views import indexes as views
 from hoodie.transaction import authors
 
 DETAILS = """Indexes are partitions of a table's metadata table: column_stats, partition_stats,
-which needs column_stats, bloom_filters, and record_index, which has each key once in the table.
+which needs column_stats, bloom_filters, and record_index, which has each key once in the table, or
+with `--partitioned` once in each partition of it.
 
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
@@ -30,6 +31,7 @@ EXAMPLES = """Examples:
   hoodie index status /data/trips
   hoodie index build /data/trips column_stats partition_stats --lock filesystem
   hoodie index build /data/trips record_index --lock filesystem
+  hoodie index build /data/trips record_index --partitioned --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
 """
 
@@ -42,7 +44,7 @@ class Action(enum.Enum):
     DROP = "drop"
 
 
-def index(
+def index(  # noqa: PLR0913 - a parameter an option
     action: Annotated[Action, typer.Argument(metavar="status|build|drop", help="The action.")],
     uri: options.TableUri,
     names: Annotated[
@@ -50,11 +52,20 @@ def index(
         typer.Argument(metavar="[INDEX]...", help="With build and drop: the indexes."),
     ] = None,
     *,
+    is_partitioned: Annotated[
+        bool,
+        typer.Option(
+            "--partitioned",
+            help="With build: record_index is one of each partition, whose keys may be the same.",
+        ),
+    ] = False,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Build an index beside the writers of a table; drop it, or show which there are."""
+    if is_partitioned and action is not Action.BUILD:
+        raise typer.BadParameter("--partitioned is an option of build only")
     if action is Action.STATUS:
         if names:
             raise typer.BadParameter("INDEX is an argument of build and drop only")
@@ -68,9 +79,10 @@ def index(
         shown: views.BuiltDocument | views.DroppedDocument
         if action is Action.BUILD:
             display.phase("looking for builds")
-            shown = views.built(
-                opened.uri, opened.build_index(names or [], transaction, display.phase)
+            done = opened.build_index(
+                names or [], transaction, display.phase, is_partitioned=is_partitioned
             )
+            shown = views.built(opened.uri, done)
         else:
             display.phase("dropping")
             dropped = opened.drop_index(names or [], transaction)
@@ -95,7 +107,13 @@ def _status(
         display.phase("reading heartbeats")
         builds = opened.pending_indexes()
         pending = opened.pending(run.settings) if builds else []
-        shown = views.document(opened.uri, opened.config, builds, pending)
+        shown = views.document(
+            opened.uri,
+            opened.config,
+            builds,
+            pending,
+            has_partitioned_record_index=opened.has_partitioned_record_index(),
+        )
     if as_json:
         output.document(shown)
         return

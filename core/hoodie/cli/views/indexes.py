@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hoodie.cli import grids, quantities
 from hoodie.filegroup import metadata_table
 from hoodie.metadata import index_decisions
-from hoodie.model import results, table_config
+from hoodie.model import key_changes, results, table_config
 
 _READY = "ready"
 _MISSING = "missing"
@@ -26,6 +26,8 @@ class IndexRow:
         through: Requested time of the last write without a hole before it when it was planned.
         owner: Who builds it; null for nobody.
         silence_ms: Since the builder's last sign of life; null for none.
+        is_partitioned: Whether a record index is one of each partition; null for one that is
+            missing, and for other indexes.
     """
 
     name: str
@@ -34,6 +36,7 @@ class IndexRow:
     through: str | None = None
     owner: str | None = None
     silence_ms: int | None = None
+    is_partitioned: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +89,18 @@ def document(
     config: table_config.TableConfig,
     builds: Sequence[index_decisions.Build],
     pending: Iterable[results.PendingInstant],
+    *,
+    has_partitioned_record_index: bool = False,
 ) -> Document:
-    """Return the document of a table's indexes."""
+    """Return the document of a table's indexes.
+
+    Args:
+        uri: The table's.
+        config: Its configuration.
+        builds: Pending there.
+        pending: What is pending on its timeline, and who is at work.
+        has_partitioned_record_index: Whether its record index is one of each partition.
+    """
     owners = {str(each.instant.requested_time): each for each in pending}
     names = dict.fromkeys(
         (
@@ -100,7 +113,9 @@ def document(
     return Document(
         table=uri,
         indexes=tuple(
-            _row(name, config, builds, owners) for name in names if name != metadata_table.FILES
+            _row(name, config, builds, owners, has_partitioned_record_index)
+            for name in names
+            if name != metadata_table.FILES
         ),
     )
 
@@ -110,9 +125,12 @@ def _row(
     config: table_config.TableConfig,
     builds: Sequence[index_decisions.Build],
     owners: dict[str, results.PendingInstant],
+    has_partitioned: bool,
 ) -> IndexRow:
+    is_record_index = name == key_changes.RECORD_INDEX
     if name in config.metadata_partitions:
-        return IndexRow(name=name, state=_READY)
+        kind = has_partitioned if is_record_index else None
+        return IndexRow(name=name, state=_READY, is_partitioned=kind)
     for build in builds:
         for partition in build.plan.partitions:
             if partition.name == name:
@@ -124,6 +142,7 @@ def _row(
                     through=partition.through or None,
                     owner=owner.owner if owner else None,
                     silence_ms=owner.silence_ms if owner else None,
+                    is_partitioned=partition.is_partitioned if is_record_index else None,
                 )
     is_left = name in config.metadata_partitions_inflight
     return IndexRow(name=name, state=_INTERRUPTED if is_left else _MISSING)
@@ -163,7 +182,7 @@ def grid(shown: Document) -> grids.Grid:
         ),
         rows=tuple(
             (
-                each.name,
+                f"{each.name}, of each partition" if each.is_partitioned else each.name,
                 each.state,
                 each.instant or "",
                 "" if each.silence_ms is None else quantities.duration_text(each.silence_ms),
@@ -176,10 +195,11 @@ def grid(shown: Document) -> grids.Grid:
 
 def hints(shown: Document) -> list[str]:
     """Return a line for what waits for somebody."""
-    waiting = [each.name for each in shown.indexes if each.state in (_INTERRUPTED, _PLANNED)]
+    waiting = [each for each in shown.indexes if each.state in (_INTERRUPTED, _PLANNED)]
     if not waiting:
         return []
-    words = f"hoodie index build {shown.table} {' '.join(waiting)}"
+    kind = " --partitioned" if any(each.is_partitioned for each in waiting) else ""
+    words = f"hoodie index build {shown.table} {' '.join(each.name for each in waiting)}{kind}"
     return [f"`{words}` goes on with the build, `hoodie index drop` gives it up"]
 
 

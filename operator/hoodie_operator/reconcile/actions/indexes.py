@@ -39,7 +39,9 @@ class IndexBuild(WithoutInstant):
         """Return that the indexes are ready."""
         names = _to_build(me)
         states = indexes.states(seen, names)
-        if set(states.values()) != {IndexState.READY}:
+        if set(states.values()) != {IndexState.READY} or indexes.kind_refusal(
+            me, seen, names, is_partitioned=_is_partitioned(me)
+        ):
             return None
         message = f"{', '.join(names)} can be used by readers"
         if runs.has_succeeded(found.status):
@@ -53,19 +55,22 @@ class IndexBuild(WithoutInstant):
         self, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> job_specs.Work | Verdict:
         """Return the run, if the table can have the indexes."""
-        names = _to_build(me)
-        assert seen.config is not None, "a table that is ready is there"
-        refused = indexes.build_refusal(me, table, seen.config, names)
+        names, is_partitioned = _to_build(me), _is_partitioned(me)
+        refused = indexes.build_refusal(me, table, seen, names, is_partitioned=is_partitioned)
         if refused is not None:
             return refused
-        return job_specs.BuildIndexes(names=names, validation=_VALIDATIONS[_validation(me)])
+        return job_specs.BuildIndexes(
+            names=names,
+            validation=_VALIDATIONS[_validation(me)],
+            is_partitioned=is_partitioned,
+        )
 
     def conflict(
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> Verdict | None:
         """Return why a run waits: for one that changes the metadata table, or another build."""
         return metadata.busy(world, me, table) or indexes.build_obstacle(
-            world, table, seen, _to_build(me)
+            world, table, seen, _to_build(me), is_partitioned=_is_partitioned(me)
         )
 
 
@@ -107,6 +112,11 @@ class IndexDrop(WithoutInstant):
 def _to_build(me: objects.Action) -> tuple[str, ...]:
     assert me.spec.index_build is not None, "a rule has it required"
     return me.spec.index_build.indexes
+
+
+def _is_partitioned(me: objects.Action) -> bool:
+    assert me.spec.index_build is not None, "a rule has it required"
+    return me.spec.index_build.partitioned
 
 
 def _validation(me: objects.Action) -> table_indexes.Validation:

@@ -56,8 +56,13 @@ KINDS = {
     "mor global": (looking(GLOBAL), OPTIMISTIC),
     "cow global": (looking(GLOBAL, COW), OPTIMISTIC),
 }
+OF_PARTITIONS = ", index of each partition"
+KINDS |= {
+    f"{kind}{OF_PARTITIONS}": KINDS[kind]
+    for kind in ("mor", "mor optimistic", "cow", "flat", "mor simple", "cow global")
+}
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
-MOVING = pytest.mark.parametrize("kind", ["mor global", "cow global"])
+MOVING = pytest.mark.parametrize("kind", ["mor global", "cow global", f"cow global{OF_PARTITIONS}"])
 KEYS = [str(number) for number in range(30)]
 Row = Mapping[str, object]
 
@@ -71,6 +76,7 @@ class Building:
 
     def __init__(self, path: Path, kind: str, rows: int = 12) -> None:
         self.config, self.mode = KINDS[kind]
+        self.is_partitioned = kind.endswith(OF_PARTITIONS)
         self.small = SmallTable(path, self.config)
         self.expected: dict[str, str] = {}
         if rows:
@@ -120,7 +126,9 @@ class Building:
         self, *names: str, hear: Callable[[str], object] = lambda what: None
     ) -> results.IndexResult:
         transaction = self.small.options().transaction
-        return self.opened().build_index(names or (RECORD_INDEX,), transaction, hear)
+        return self.opened().build_index(
+            names or (RECORD_INDEX,), transaction, hear, is_partitioned=self.is_partitioned
+        )
 
     def drop(self) -> tuple[str, ...]:
         return self.opened().drop_index((RECORD_INDEX,), self.small.options().transaction)
@@ -134,11 +142,17 @@ class Building:
         index = record_index.RecordIndex(
             metadata_table.MetadataTable(storage, active.load(storage))
         )
-        found = index.locations(None, pa.array(KEYS, pa.string()))
-        numbers = zip(found.keys.to_pylist(), found.numbers.tolist(), strict=True)
-        return {
-            key: found.groups[number] for key, number in numbers if number != key_changes.NOWHERE
-        }
+        assert index.groups.is_partitioned is self.is_partitioned
+        located = {}
+        for key_space in index.groups.by_key_space:
+            found = index.locations(key_space, pa.array(KEYS, pa.string()))
+            numbers = zip(found.keys.to_pylist(), found.numbers.tolist(), strict=True)
+            located |= {
+                key: found.groups[number]
+                for key, number in numbers
+                if number != key_changes.NOWHERE
+            }
+        return located
 
     def rows_located(self) -> Mapping[str, files.FileGroupId]:
         """Return in which file group each row is."""
@@ -203,7 +217,7 @@ def test_changes_while_it_is_built_are_in_it(kind: str, tmp_path: Path) -> None:
             built.clean()
 
     assert built.build(hear=change).built == (RECORD_INDEX,)
-    assert number > 10
+    assert number >= (5 if built.is_partitioned else 10)
     built.check(is_exact=built.config.is_copy_on_write)
 
 
@@ -238,6 +252,7 @@ def test_delete_that_began_before_completes(kind: str, ends: str, tmp_path: Path
     # What deletes by event time may be older than what it meets.
     is_certain = ends == "afterwards" and built.config is not EVENT_TIME
     is_found = built.config.is_copy_on_write or built.config.has_global_index
+    is_found |= built.is_partitioned and built.config is not EVENT_TIME
     built.check(is_exact=is_certain or is_found)
 
 
@@ -557,7 +572,19 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", ["mor", "mor optimistic", "cow", "mor global", "cow global"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "mor",
+        "mor optimistic",
+        "cow",
+        "mor global",
+        "cow global",
+        f"mor optimistic{OF_PARTITIONS}",
+        f"cow{OF_PARTITIONS}",
+        f"cow global{OF_PARTITIONS}",
+    ],
+)
 def test_random_history_around_builds_is_that_of_a_dictionary(
     kind: str, seed: int, tmp_path: Path
 ) -> None:
@@ -646,12 +673,24 @@ def test_files_of_an_index_of_each_partition_that_were_left_are_refused(tmp_path
     built.check(is_exact=True)
 
 
-SIZES = {0: 10, 1: 10, 123_000_000: 10, 130_000_000: 11, 10**9: 89, 10**12: 10_000}
+SIZES = {
+    0: (10, 1),
+    1: (10, 1),
+    23_000_000: (10, 2),
+    123_000_000: (10, 10),
+    130_000_000: (11, 10),
+    10**9: (89, 10),
+    10**12: (10_000, 10),
+}
 
 
 @pytest.mark.parametrize("records", SIZES)
 def test_number_of_file_groups_is_that_of_apache_hudi(records: int) -> None:
-    assert record_index_building.file_groups(records) == SIZES[records]
+    """Of the table, and of a partition."""
+    assert SIZES[records] == (
+        record_index_building.file_groups(records, record_index_building.GROUPS_OF_TABLE),
+        record_index_building.file_groups(records, record_index_building.GROUPS_OF_PARTITION),
+    )
 
 
 def test_rows_are_counted_where_the_least_number_may_not_do(

@@ -38,6 +38,7 @@ class Indexed(Flights):
         *ready: str,
         building: tuple[str, ...] = (),
         pending: tuple[facts.Pending, ...] = (),
+        has_partitioned: bool = False,
         **stored: object,
     ) -> None:
         """Have the observer see these partitions beside the files, and these builds."""
@@ -47,7 +48,7 @@ class Indexed(Flights):
             metadata_partitions=(*FILES, *ready), metadata_partitions_inflight=building, **stored
         )
         uid = self.uid(self.table_key)
-        told = facts.MetadataTable(delta_commits=1)
+        told = facts.MetadataTable(delta_commits=1, has_partitioned_record_index=has_partitioned)
         self.tables[uid] = dataclasses.replace(self.tables[uid], metadata=told)
         self.settle()
 
@@ -558,6 +559,44 @@ def test_run_that_told_of_success_without_a_trace_is_not_repeated() -> None:
     state, reason, message = here.condition(key)
     assert (state, reason) == ("Stalled", "ActionFailed")
     assert "reported success, but the timeline does not have its result" in message
+
+
+PARTITIONED = {"indexes": ["record_index"], "partitioned": True}
+
+
+def test_record_index_of_each_partition_is_built_and_told_from_the_other_kind() -> None:
+    here = Indexed()
+    key = here.ask(**PARTITIONED, validation="None")
+    (action,) = here.of_type("indexbuild")
+    assert job_specs.BuildIndexes(names=("record_index",), is_partitioned=True) in here.works
+    plan = dataclasses.replace(pending("record_index", action_id=action.name), is_partitioned=True)
+    here.see(pending=(plan,))
+    assert here.states(key) == {"record_index": "Planned"}
+    here.end(here.uid(action), is_told=True)
+    here.see("record_index", has_partitioned=True)
+    assert here.condition(key)[0] == "Ready"
+    other = here.ask("other", indexes=["record_index"])
+    state, reason, message = here.condition(other)
+    assert (state, reason) == ("Stalled", "IndexRefused")
+    assert "has a record_index of each partition, and a table has one" in message
+    # Somebody has built the other kind.
+    here.see("record_index")
+    assert here.condition(other)[0] == "Building"  # It is compared.
+    assert here.condition(key)[:2] == ("Stalled", "IndexRefused")
+
+
+def test_build_of_the_other_kind_is_waited_for() -> None:
+    here = Indexed()
+    here.see(pending=(pending("record_index"),))
+    spec = {"tableRef": {"name": "flights"}, "type": "IndexBuild", "indexBuild": PARTITIONED}
+    action = here.add(kinds.TABLE_ACTION, "mine", spec)
+    here.settle()
+    state, reason, message = here.condition(action)
+    assert (state, reason) == ("Blocked", "TableBusy")
+    assert "builds record_index of the whole table, expected no other index" in message
+    here.see("record_index")
+    assert here.condition(action)[:2] == ("Failed", "IndexRefused")
+    assert not here.works
 
 
 def test_every_index_that_is_built_can_be_asked_for() -> None:
