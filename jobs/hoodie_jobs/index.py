@@ -109,6 +109,7 @@ def _wrong(found: metadata_tables.Validation) -> list[str]:
         *(f"{each.path}, column {each.column}" for each in found.statistics if each.is_relied_on),
         *(each.path for each in found.filters),
         *(each.path for each in found.keys),
+        *(f"{each.path}, {each.index}" for each in found.pairs),
     ]
 
 

@@ -84,7 +84,7 @@ class RecordIndex:
         slices = table.latest_slices(key_changes.RECORD_INDEX)
         self._slices = {each.group.file_id: each for each in slices}
         self.groups = index_groups.of(table.data_storage, self._slices)
-        if not self.groups.is_partitioned and not all(map(_is_made, slices)):
+        if not self.groups.is_partitioned and not all(map(metadata_writing.is_made, slices)):
             raise errors.FormatError(
                 f"{self.groups.source} is being built, or was dropped: expected one that is ready"
             )
@@ -187,16 +187,6 @@ def may_hold(
         located = index.locations(key_space, keys)
         wanted.update(located.groups[number] for number in located.numbers if number != NOWHERE)
     return [each.group in wanted for each in slices]
-
-
-def _is_made(file_slice: files.FileSlice) -> bool:
-    """Return whether the instant that made a file group of an index of a whole table counts.
-
-    That of a compaction does as well. What writers log in an index that is being built counts
-    before: of their keys alone.
-    """
-    logs = file_slice.log_files
-    return file_slice.base_file is not None or any(map(metadata_writing.makes_group, logs))
 
 
 def _is_worth_it(asked: Sequence[files.FileSlice], slices: Sequence[files.FileSlice]) -> bool:

@@ -9,12 +9,12 @@ needs a definition, and in tables of early releases. Source: `HoodieIndexDefinit
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import file_statistics, key_changes, table_config
+from hoodie.model import file_statistics, key_changes, secondary_indexes, table_config
 from hoodie.storage.protocol import Storage
 
 PATH = ".hoodie/.index_defs/index.json"
@@ -58,6 +58,54 @@ def is_partitioned(storage: Storage) -> bool:
         _object(_read(storage).get(key_changes.RECORD_INDEX, {}), source).get("indexOptions") or {}
     )
     return str(_object(options, source).get(_IS_PARTITIONED, False)).lower() == "true"
+
+
+def of_secondary_indexes(
+    storage: Storage, config: table_config.TableConfig, partitions: Collection[str]
+) -> tuple[secondary_indexes.Definition, ...]:
+    """Return the definitions of secondary indexes, by name; one request if there are any.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        partitions: Of the metadata table; those that are no secondary index are left out.
+
+    Raises:
+        FormatError: The definitions are damaged, or one is missing.
+        UnsupportedError: One is of several columns, or of a version that is not known.
+    """
+    names = sorted(filter(secondary_indexes.is_one, partitions))
+    if not names:
+        return ()
+    definitions = _read(storage)
+    return tuple(_secondary_index(storage, config, name, definitions) for name in names)
+
+
+def _secondary_index(
+    storage: Storage,
+    config: table_config.TableConfig,
+    name: str,
+    definitions: Mapping[str, object],
+) -> secondary_indexes.Definition:
+    source = f"{storage.uri}/{PATH}, {name}"
+    if name not in definitions:
+        raise errors.FormatError(
+            f"{storage.uri}/{PATH} does not define {name}, which the metadata table has: drop it "
+            f"by `hoodie index drop {name}`"
+        )
+    fields = _object(definitions[name], source)
+    found = _definition(fields, source)
+    if fields.get("indexType") != secondary_indexes.TYPE or len(found.columns) != 1:
+        raise errors.UnsupportedError(
+            f"{source} is of type {fields.get('indexType')!r:.80} and of the columns "
+            f"{', '.join(found.columns)}, expected a {secondary_indexes.TYPE} of one column"
+        )
+    has_versions = found.has_value_types
+    if has_versions is None:
+        has_versions = config.version > table_config.VERSION_WITH_PAYLOADS
+    return secondary_indexes.Definition(
+        partition=name, column=found.columns[0], is_hashed_by_value=has_versions
+    )
 
 
 def of_statistics(storage: Storage) -> file_statistics.Definition | None:
@@ -136,6 +184,43 @@ def put_of_record_index(storage: Storage) -> None:
         "version": "V1",
     }
     _put(storage, {**_read(storage), key_changes.RECORD_INDEX: definition})
+
+
+def put_of_secondary_indexes(
+    storage: Storage, definitions: Iterable[secondary_indexes.Definition]
+) -> None:
+    """Write the definitions of secondary indexes beside those that are there; as Apache Hudi does.
+
+    Raises:
+        FormatError: What is there is damaged.
+        StorageError: Not done.
+    """
+    added = {
+        each.partition: {
+            "indexName": each.partition,
+            "indexType": secondary_indexes.TYPE,
+            "indexFunction": "identity",
+            "sourceFields": [each.column],
+            "indexOptions": {},
+            "version": "V2" if each.is_hashed_by_value else "V1",
+        }
+        for each in definitions
+    }
+    _put(storage, {**_read(storage), **added})
+
+
+def remove(storage: Storage, names: Collection[str]) -> bool:
+    """Remove the definitions of indexes; return whether there were any.
+
+    Raises:
+        FormatError: What is there is damaged.
+        StorageError: Not done.
+    """
+    there = _read(storage)
+    left = {name: found for name, found in there.items() if name not in names}
+    if len(left) < len(there):
+        _put(storage, left)
+    return len(left) < len(there)
 
 
 def _put(storage: Storage, definitions: Mapping[str, object]) -> None:
