@@ -523,23 +523,27 @@ class Table:
         hear: Callable[[str], object] = lambda what: None,
         *,
         wait_ms: int = index_sharing.WAIT_MS,
+        columns: Mapping[str, str] | None = None,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
 
         Args:
-            names: Partitions of the metadata table, of `index_decisions.BUILDABLE`.
+            names: Partitions of the metadata table, of `index_decisions.BUILDABLE`, or secondary
+                indexes, whose names begin with `secondary_indexes.PREFIX`.
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
             wait_ms: So long writes of other engines are waited for, where there may be any.
+            columns: Those of secondary indexes, by the names of these.
 
         Raises:
             InvalidInputError: They are not built, or not in this table.
-            NotFoundError: The table has no metadata table.
+            NotFoundError: The table has no metadata table, or no such column.
             ConflictError: Somebody alive builds them, or others are being built; or other engines
                 wrote all the time.
             HoodieError: As `index_building.build`.
         """
-        return index_building.build(self._target, names, transaction, self._env, hear, wait_ms)
+        request = index_decisions.Request(names=tuple(names), columns=columns or {})
+        return index_building.build(self._target, request, transaction, self._env, hear, wait_ms)
 
     def drop_index(
         self, names: Sequence[str], transaction: manager.TransactionOptions

@@ -52,7 +52,8 @@ def build(run: Run) -> None:
     teller.begin("looking for builds")
     engine = ProgressEngine(opening.environment_of(run.spec).engine, teller.count)
     opened = opening.open_table(run.spec, engine)
-    done = opened.build_index(work.names, opening.transaction_of(run.spec), teller.begin)
+    transaction = opening.transaction_of(run.spec)
+    done = opened.build_index(work.names, transaction, teller.begin, columns=work.columns)
     run.add(lock_wait_ms=done.lock_wait_ms, lock_hold_ms=done.lock_hold_ms)
     if done.instant is not None:
         run.complete(done.instant)

@@ -73,6 +73,26 @@ def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -
     assert f"dropped {KEYS}" in dropped.out
 
 
+def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
+    with_metadata(hoodie, table, trips)
+    named = ("--secondary", "rider", "--column", "rider")
+    bare = hoodie("index", "build", table, *named, *LOCK)
+    assert (bare.code, "has no record_index, expected one" in bare.err) == (20, True)
+    fine(hoodie("index", "build", table, KEYS, *LOCK))
+    built = fine(hoodie("index", "build", table, *named, *LOCK, "--json")).document
+    assert built["built"] == ["secondary_index_rider"]
+    assert states(hoodie, table)["secondary_index_rider"] == "ready"
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    validated = fine(hoodie("metadata", "validate", table, "--json")).document
+    assert validated["pairs"] == []
+    plan = fine(hoodie("read", table, "--where", "rider = 'nobody'", "--explain")).out
+    assert "by secondary indexes" in plan
+    kept = hoodie("index", "drop", table, KEYS, *LOCK)
+    assert (kept.code, "cannot be used without record_index" in kept.err) == (20, True)
+    dropped = fine(hoodie("index", "drop", table, "--secondary", "rider", *LOCK))
+    assert "dropped secondary_index_rider" in dropped.out
+
+
 class Killed(BaseException):
     """Ends a builder wherever it is."""
 
@@ -134,5 +154,9 @@ def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: P
     mode = "hoodie.write.concurrency.mode=SINGLE_WRITER"
     alone = hoodie(*build, FILTERS, *LOCK, "--set", mode)
     assert (alone.code, "is built beside writers" in alone.err) == (24, True)
+    for words in (("--column", "rider", FILTERS), ("--secondary", "a", "--column", "b")):
+        action = "build" if "--secondary" not in words else "drop"
+        wrong = hoodie("index", action, table, *words, *LOCK)
+        assert (wrong.code, "--column is that of" in wrong.err) == (2, True)
     named = hoodie("index", "status", table, FILTERS)
     assert (named.code, "argument of build and drop only" in named.err) == (2, True)

@@ -11,7 +11,7 @@ from hoodie import errors
 from hoodie.metadata import index_dropping
 from hoodie.model import commits, settings, table_config
 from hoodie.storage.protocol import FileInfo, Storage
-from hoodie.timeline import table_properties
+from hoodie.timeline import index_definitions, table_properties
 from hoodie.transaction import layout, lifecycle
 from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
 from support.simulation.faulty_storage import Fault
@@ -36,14 +36,22 @@ class Kind:
     Attributes:
         config: The table's.
         has_keys: Whether it is of rows, whose keys are built the record index of.
+        has_values: Whether a secondary index of their values is built with it.
         is_shared: Whether other engines write it as well; then by a lock that works.
         has_chain: Whether such a table has a chain.
     """
 
     config: table_config.TableConfig
     has_keys: bool = False
+    has_values: bool = False
     is_shared: bool = False
     has_chain: bool = False
+
+    @property
+    def world(self) -> type[World]:
+        if self.has_values:
+            return schedule_lookups.ValueWorld
+        return schedule_lookups.LookupWorld if self.has_keys else World
 
     @property
     def mode(self) -> settings.ConcurrencyMode:
@@ -58,6 +66,9 @@ ALONE = {
     # Of which some rows move to another partition.
     "keys mor": Kind(config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True),
     "keys cow": Kind(config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True),
+    "values mor": Kind(
+        config=schedule_lookups.config_of(MOR, GLOBAL), has_keys=True, has_values=True
+    ),
 }
 SHARED = {
     "shared mor": Kind(config=CONFIG, is_shared=True),
@@ -98,7 +109,7 @@ def made(
 ) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
     found = KINDS[kind]
-    world = (make or (schedule_lookups.LookupWorld if found.has_keys else World))(
+    world = (make or found.world)(
         schedule.Schedule(),
         faults=faults,
         write_settings=settings.WriteSettings(
@@ -137,6 +148,9 @@ def check(world: World, *, builds_min: int = 1, builds_max: int = 1) -> None:
     world.check()
     world.check_metadata()
     assert world.filters or world.located
+    for name in world.indexed_columns:
+        assert world.valued
+        assert name in index_definitions.names(world.storage)
 
 
 def is_being_built(world: World) -> bool:

@@ -231,10 +231,12 @@ class BuildIndexes:
 
     Attributes:
         names: Partitions of the metadata table.
+        columns: Of secondary indexes, by the names of these.
         validation: What is compared once they are ready, also if they were before.
     """
 
     names: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
     validation: IndexValidation = IndexValidation.NONE
 
 

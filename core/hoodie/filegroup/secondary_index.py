@@ -93,7 +93,11 @@ def pairs(
     table: metadata_table.MetadataTable, definition: secondary_indexes.Definition
 ) -> pa.Array:
     """Return all pairs of an index, as they are stored, in order; as `record_keys`."""
-    slices = checked_slices(table, definition)
+    return pairs_in(table, checked_slices(table, definition))
+
+
+def pairs_in(table: metadata_table.MetadataTable, slices: Sequence[files.FileSlice]) -> pa.Array:
+    """Return the pairs in some of an index's file groups; as `pairs`."""
     found = metadata_merging.newest(table.of_slices(slices))
     return found.column("key").combine_chunks().cast(pa.string())
 

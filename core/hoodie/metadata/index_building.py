@@ -15,7 +15,8 @@ base files and logs have each change once, and nothing has to be caught up with.
 leaves a plan that is executed again with a later time: its base files hide what was logged before,
 and no reader counts what is left of the dead one.
 
-The record index is built by `record_index_building`, which also has a check before the publication.
+The record index is built by `record_index_building`, which also has a check before the publication,
+secondary indexes by `secondary_index_building`; their definitions are written once they are ready.
 In a table that other engines write as well begin, build and publish are others (`index_sharing`).
 
 Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, of 64
@@ -49,6 +50,7 @@ from hoodie.metadata import (
     initial_filters,
     initial_statistics,
     record_index_building,
+    secondary_index_building,
 )
 from hoodie.model import (
     commits,
@@ -57,6 +59,7 @@ from hoodie.model import (
     key_changes,
     plans,
     results,
+    secondary_indexes,
 )
 from hoodie.timeline import active, table_properties
 from hoodie.transaction import lifecycle, manager, table_lock
@@ -77,14 +80,13 @@ _HOPELESS = (
 
 Hear = Callable[[str], object]
 """Hears what is done next."""
-
 _DataFiles: TypeAlias = Mapping[str, Sequence[listing.DataFile]]
 """Those that count, by partition path."""
 
 
 def build(
     target: manager.Target,
-    names: Sequence[str],
+    request: index_decisions.Request,
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
@@ -94,7 +96,7 @@ def build(
 
     Args:
         target: The table.
-        names: Partitions of the metadata table.
+        request: Which.
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
@@ -112,29 +114,34 @@ def build(
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(client, target, names, env.engine, hear, wait_ms)
+        return build_by(client, target, request, env.engine, hear, wait_ms)
 
 
 def build_by(
     client: Client,
     target: manager.Target,
-    names: Sequence[str],
+    request: index_decisions.Request,
     engine: Engine,
     hear: Hear = lambda what: None,
     wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
-    refusal = index_decisions.request_refusal(names, target.config, client.settings)
+    refusal = index_decisions.request_refusal(request.names, target.config, client.settings)
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear, wait_ms).build(names)
+    return _Builder(client, target, engine, hear, wait_ms).build(request)
 
 
 class _Builder:
     """Builds indexes of one table by one client."""
 
     def __init__(
-        self, client: Client, target: manager.Target, engine: Engine, hear: Hear, wait_ms: int
+        self,
+        client: Client,
+        target: manager.Target,
+        engine: Engine,
+        hear: Hear,
+        wait_ms: int,
     ) -> None:
         self._client = client
         self._target = target
@@ -142,20 +149,26 @@ class _Builder:
         self._hear = hear
         self._wait_ms = wait_ms
 
-    def build(self, names: Sequence[str]) -> results.IndexResult:
+    def build(self, request: index_decisions.Request) -> results.IndexResult:
         """Take steps until all is ready."""
         done = results.IndexResult()
         for _ in range(_STEPS_MAX):
             storage = self._client.storage
             builds = index_steps.pending(storage, active.listed(storage))
             config = table_properties.load(storage, self._client.clock)
-            match index_decisions.next_step(names, config, builds):
+            known = index_steps.columns_of(storage, config, builds)
+            columns = self._target.schema.arrow
+            refusal = index_decisions.columns_refusal(request, known, config, columns)
+            if refusal is not None:
+                raise refusal
+            match index_decisions.next_step(request.names, config, builds):
                 case index_decisions.Nothing():
+                    index_steps.define(self._client, request.names)
                     return done
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)
                 case index_decisions.Schedule(missing):
-                    self._schedule(missing)
+                    self._schedule(missing, request.columns)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -163,7 +176,7 @@ class _Builder:
             "time; retry"
         )
 
-    def _schedule(self, names: tuple[str, ...]) -> None:
+    def _schedule(self, names: tuple[str, ...], columns: Mapping[str, str]) -> None:
         """Put a plan on the timeline, unless there is one by now."""
 
         def planner(
@@ -175,7 +188,10 @@ class _Builder:
                 return None
             through = index_decisions.base_instant(timeline)
             partitions = tuple(
-                plans.IndexedPartition(name=name, through=through, extra=extra) for name in names
+                plans.IndexedPartition(
+                    name=name, through=through, extra={**extra, **_column_of(name, columns)}
+                )
+                for name in names
             )
             return indexing_avro.encode_plan(plans.Indexing(partitions=partitions))
 
@@ -238,6 +254,7 @@ class _Builder:
                     *self._statistics(begun, snapshot, data_files),
                     *self._filters(begun, data_files),
                 ]
+                stats += secondary_index_building.write(client, begun, snapshot, self._hear)
                 if key_changes.RECORD_INDEX in plan.names:
                     stats += record_index.write(snapshot)
                     record_index.look_ahead()
@@ -259,8 +276,9 @@ class _Builder:
         )
 
     def _record_groups(self, plan: plans.Indexing) -> int:
-        """Return how many file groups a record index gets, if the plan has one."""
-        if key_changes.RECORD_INDEX not in plan.names:
+        """Return how many file groups indexes of keys get, if the plan has any."""
+        has_pairs = any(map(secondary_indexes.is_one, plan.names))
+        if not has_pairs and key_changes.RECORD_INDEX not in plan.names:
             return 0
         snapshot = snapshots.take(self._client.storage, self._target.config)
         return record_index_building.count_file_groups(self._client, snapshot, self._engine)
@@ -319,3 +337,7 @@ class _Builder:
 
 def _token(begun: index_steps.Begun) -> str:
     return file_names.write_token(0, begun.opened.stage, 0)
+
+
+def _column_of(name: str, columns: Mapping[str, str]) -> Mapping[str, str]:
+    return {secondary_indexes.COLUMN_KEY: columns[name]} if name in columns else {}

@@ -8,6 +8,7 @@ Source: `SecondaryIndexRecordGenerationUtils.java`, `HoodieIndexUtils.java` (1.2
 Metadata table.
 """
 
+import re
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -21,9 +22,35 @@ TYPE = "secondary_index"
 """Of their definitions."""
 
 
+EXPRESSION_PREFIX = "expr_index_"
+"""What the names of partitions of expression indexes begin with."""
+
+COLUMN_KEY = "hoodie.operator.index.column"
+"""In a plan: the column of the index. In the properties, with the index's name behind it, too: of
+one that is being built nothing is in the definitions, by which Apache Hudi's readers would use it.
+"""
+
+_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]{{1,100}}", re.ASCII)
+
+
 def is_one(partition: str) -> bool:
     """Return whether a partition of a metadata table is a secondary index."""
     return partition.startswith(PREFIX)
+
+
+def is_expression_index(partition: str) -> bool:
+    """Return whether a partition of a metadata table is an expression index."""
+    return partition.startswith(EXPRESSION_PREFIX)
+
+
+def is_buildable(name: str) -> bool:
+    """Return whether a name is one of a secondary index, in characters that SQL takes."""
+    return _NAME.fullmatch(name) is not None
+
+
+def column_key(name: str) -> str:
+    """Return the property that has the column of an index."""
+    return f"{COLUMN_KEY}.{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +107,7 @@ def column_refusal(
     column = definition.column
     place = schema.get_field_index(column)
     if place < 0:
-        return errors.NotFoundError(
+        return errors.InvalidInputError(
             f"{table_name} has no column {column!r}, which its index {definition.partition} is of; "
             f"the columns are {', '.join(schema.names)}"
         )

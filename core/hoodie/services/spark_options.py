@@ -198,7 +198,7 @@ def _metadata(
     A metadata table that this project does not keep up goes by the next write with them.
     """
     ready, building = set(config.metadata_partitions), set(config.metadata_partitions_inflight)
-    is_kept = ready <= metadata_records.KEPT and not building
+    is_kept = all(map(metadata_records.is_kept_up, ready)) and not building
     found = {
         "hoodie.metadata.enable": _flag(bool(ready) and is_kept),
         "hoodie.metadata.auto.delete.partitions": _flag(not is_kept),

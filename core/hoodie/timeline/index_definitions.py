@@ -10,6 +10,8 @@ needs a definition, and in tables of early releases. Source: `HoodieIndexDefinit
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -23,6 +25,7 @@ BYTES_MAX = 16 << 20
 """A longer file is not read."""
 
 _IS_PARTITIONED = "isPartitioned"
+_Secondary: TypeAlias = secondary_indexes.Definition
 _HAS_VALUE_TYPES = {None: None, "V1": False, "V2": True}
 
 
@@ -65,6 +68,9 @@ def of_secondary_indexes(
 ) -> tuple[secondary_indexes.Definition, ...]:
     """Return the definitions of secondary indexes, by name; one request if there are any.
 
+    Of an index that is being built, or whose builder has died before it wrote the definition, the
+    table's properties have the column.
+
     Args:
         storage: The table's.
         config: Its configuration.
@@ -81,13 +87,41 @@ def of_secondary_indexes(
     return tuple(_secondary_index(storage, config, name, definitions) for name in names)
 
 
+def names(storage: Storage) -> frozenset[str]:
+    """Return the names of the indexes that are defined; one request.
+
+    Raises:
+        FormatError: The definitions are damaged.
+    """
+    return frozenset(_read(storage))
+
+
+def undefined(
+    storage: Storage, config: table_config.TableConfig, partitions: Collection[str]
+) -> tuple[secondary_indexes.Definition, ...]:
+    """Return those of `of_secondary_indexes` that only the properties have; one request."""
+    there = names(storage)
+    lacking = [name for name in partitions if name not in there]
+    return of_secondary_indexes(storage, config, lacking)
+
+
+def by_column(config: table_config.TableConfig, name: str, column: str) -> _Secondary:
+    """Return a secondary index as it is built in a table."""
+    is_hashed_by_value = config.version > table_config.VERSION_WITH_PAYLOADS
+    return _Secondary(partition=name, column=column, is_hashed_by_value=is_hashed_by_value)
+
+
 def _secondary_index(
     storage: Storage,
     config: table_config.TableConfig,
     name: str,
     definitions: Mapping[str, object],
-) -> secondary_indexes.Definition:
+) -> _Secondary:
     source = f"{storage.uri}/{PATH}, {name}"
+    column = config.properties.get(secondary_indexes.column_key(name))
+    is_ready = name in config.metadata_partitions
+    if column is not None and not (is_ready and name in definitions):
+        return by_column(config, name, column)
     if name not in definitions:
         raise errors.FormatError(
             f"{storage.uri}/{PATH} does not define {name}, which the metadata table has: drop it "
@@ -100,12 +134,10 @@ def _secondary_index(
             f"{source} is of type {fields.get('indexType')!r:.80} and of the columns "
             f"{', '.join(found.columns)}, expected a {secondary_indexes.TYPE} of one column"
         )
-    has_versions = found.has_value_types
-    if has_versions is None:
-        has_versions = config.version > table_config.VERSION_WITH_PAYLOADS
-    return secondary_indexes.Definition(
-        partition=name, column=found.columns[0], is_hashed_by_value=has_versions
-    )
+    plain = by_column(config, name, found.columns[0])
+    if found.has_value_types is None:
+        return plain
+    return replace(plain, is_hashed_by_value=found.has_value_types)
 
 
 def of_statistics(storage: Storage) -> file_statistics.Definition | None:
@@ -195,7 +227,7 @@ def put_of_secondary_indexes(
         FormatError: What is there is damaged.
         StorageError: Not done.
     """
-    added = {
+    added: dict[str, object] = {
         each.partition: {
             "indexName": each.partition,
             "indexType": secondary_indexes.TYPE,
@@ -216,6 +248,8 @@ def remove(storage: Storage, names: Collection[str]) -> bool:
         FormatError: What is there is damaged.
         StorageError: Not done.
     """
+    if not names:
+        return False
     there = _read(storage)
     left = {name: found for name, found in there.items() if name not in names}
     if len(left) < len(there):

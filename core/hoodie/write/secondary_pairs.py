@@ -6,7 +6,9 @@
 
 What others do to the same file groups meanwhile is a conflict, so that the rows before are those
 that the write meets. Non-blocking writers do meet others there: they take nothing out, and add what
-they wrote, whatever wins. A pair without a row does no harm.
+they wrote, whatever wins. A pair without a row does no harm. Nor is anything taken out where a key
+may be in two partitions, since no record index of the whole table has it once: of both rows there
+is one pair.
 
 The newest record of a pair counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a pair that it brings.
@@ -32,6 +34,7 @@ from hoodie.model import (
     commits,
     files,
     instants,
+    key_changes,
     schemas,
     secondary_indexes,
     table_config,
@@ -157,6 +160,7 @@ def gathered(
         if refusal is not None:
             raise refusal
     columns = list(dict.fromkeys(each.column for each in definitions))
+    takes_out = write.is_alone and _has_keys_once(storage, config)
 
     def look(snapshot: snapshots.Snapshot) -> "_Rows":
         return _looked(_Source(storage, config, schema, snapshot, columns, write), stats)
@@ -168,7 +172,13 @@ def gathered(
             f"{storage.uri} was cleaned while the values of its secondary indexes were read: write "
             f"the batch again; {error}"
         ) from error
-    return Pairs(storage, [_changes(each, rows, write) for each in definitions])
+    return Pairs(storage, [_changes(each, rows, takes_out=takes_out) for each in definitions])
+
+
+def _has_keys_once(storage: protocol.Storage, config: table_config.TableConfig) -> bool:
+    """Return whether a key is in one file group of the table at most; a request."""
+    has_index = key_changes.RECORD_INDEX in config.metadata_partitions
+    return has_index and not index_definitions.is_partitioned(storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +304,7 @@ def _beside(
 
 
 def _changes(
-    definition: secondary_indexes.Definition, rows: _Rows, write: Write
+    definition: secondary_indexes.Definition, rows: _Rows, *, takes_out: bool
 ) -> secondary_indexes.PairChanges:
     added, removed = [_NONE], [_NONE]
     for before, after in zip(rows.before, rows.after, strict=True):
@@ -307,7 +317,7 @@ def _changes(
     added += [secondary_keys.of_rows(definition.column, each) for each in rows.logged]
     removed += [secondary_keys.of_rows(definition.column, each) for each in rows.retired]
     brought = pa.concat_arrays(added)
-    gone = pa.concat_arrays(removed) if write.is_alone else _NONE
+    gone = pa.concat_arrays(removed) if takes_out else _NONE
     return secondary_indexes.PairChanges(
         definition=definition, added=brought, removed=_without(gone, brought)
     )

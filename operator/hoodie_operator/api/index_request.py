@@ -37,6 +37,9 @@ class IndexRequestSpec(fields.Block):
     indexes: table_indexes.IndexNames = Field(
         description="Partitions of the table's metadata table."
     )
+    columns: table_indexes.IndexColumns | None = Field(
+        default=None, description="The columns of secondary indexes, by the names of these."
+    )
     ensure: Ensure = Field(
         default=Ensure.PRESENT,
         description=(
@@ -112,10 +115,12 @@ RULES: rules.Rules[IndexRequestSpec] = rules.Rules(
             cel="self.indexes.all(n, self.indexes.exists_one(m, m == n))",
             holds=lambda spec: rules.have_no_duplicates(spec.indexes),
         ),
+        table_indexes.columns_rule("", lambda spec: (spec.indexes, spec.columns or {})),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),
         rules.immutable("indexes", lambda spec: spec.indexes),
+        rules.immutable_optional("columns", lambda spec: spec.columns),
     ),
 )

@@ -179,6 +179,9 @@ class IndexBuildParameters(fields.Block):
     indexes: table_indexes.IndexNames = Field(
         description="Partitions of the table's metadata table."
     )
+    columns: table_indexes.IndexColumns | None = Field(
+        default=None, description="The columns of secondary indexes, by the names of these."
+    )
     validation: table_indexes.Validation = Field(
         default=table_indexes.Validation.NONE,
         description="How much of the table is compared with its metadata table afterwards.",
@@ -325,6 +328,13 @@ def _goes_with(
     )
 
 
+def _indexes_to_build(
+    spec: TableActionSpec,
+) -> tuple[tuple[str, ...], Mapping[str, str]] | None:
+    how = spec.index_build
+    return None if how is None else (how.indexes, how.columns or {})
+
+
 def _plan(spec: TableActionSpec) -> compaction_plan.Plan | None:
     return None if spec.compaction is None else spec.compaction.plan
 
@@ -387,6 +397,7 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
                 spec.type is not ActionType.INDEX_BUILD or spec.index_build is not None
             ),
         ),
+        table_indexes.columns_rule("indexBuild", _indexes_to_build),
         rules.Rule(
             name="indexes-to-drop",
             field="indexDrop",

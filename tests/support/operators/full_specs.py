@@ -189,7 +189,8 @@ _SAVEPOINT: Spec = {
 }
 _INDEX_REQUEST: Spec = {
     "tableRef": _REFERENCE,
-    "indexes": ["column_stats", "bloom_filters"],
+    "indexes": ["bloom_filters", "secondary_index_city"],
+    "columns": {"secondary_index_city": "city"},
     "ensure": "Absent",
     "deletionPolicy": "Drop",
     "validation": "Whole",
@@ -281,7 +282,11 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {
             "tableRef": _REFERENCE,
             "type": "IndexBuild",
-            "indexBuild": {"indexes": ["bloom_filters"], "validation": "Sample"},
+            "indexBuild": {
+                "indexes": ["bloom_filters", "secondary_index_city"],
+                "columns": {"secondary_index_city": "city"},
+                "validation": "Sample",
+            },
         },
         {"tableRef": _REFERENCE, "type": "IndexDrop", "indexDrop": {"indexes": ["column_stats"]}},
         {

@@ -82,6 +82,7 @@ class Plan:
         archivers: Archiving services.
         upkeepers: Services that compact the metadata table.
         indexers: Who builds bloom filters, which the metadata table has not, and drops them.
+        indexes_values: Whether they build a secondary index with a record index.
         savers: Who creates and deletes savepoints.
         consumers: Consumers of increments, for which cleaning and archiving wait.
         historians: Readers of the archived timeline.
@@ -135,6 +136,7 @@ class Plan:
     archivers: int = 0
     upkeepers: int = 0
     indexers: int = 0
+    indexes_values: bool = False
     savers: int = 0
     consumers: int = 0
     historians: int = 0
@@ -238,6 +240,10 @@ ROWED_FROM = 400_000
 """From this seed on indexes are built of the keys of rows: record indexes."""
 
 
+VALUED_FROM = 500_000
+"""From this seed on secondary indexes of their values, too."""
+
+
 _INDEXES = (
     table_config.IndexKind.BUCKET,
     table_config.IndexKind.SIMPLE,
@@ -250,6 +256,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     plan = _plan_of(scenario, seed)
     if seed >= ROWED_FROM and plan.indexers:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
+        plan = replace(plan, indexes_values=seed >= VALUED_FROM)
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan

@@ -8,18 +8,21 @@ import typer
 from hoodie import environment
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import indexes as views
+from hoodie.model import secondary_indexes
 from hoodie.transaction import authors
 
 DETAILS = """Indexes are partitions of a table's metadata table: column_stats, partition_stats,
-which needs column_stats, bloom_filters, and record_index, which has each key once in the table.
+which needs column_stats, bloom_filters, record_index, which has each key once in the table, and
+secondary_index_NAME (`--secondary NAME --column COLUMN`), which needs record_index: by it reads
+find the rows that have a value in a column.
 
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
-index is given up if a key is in two file groups, and refused in a table that other engines may
-write. The others wait there until no write of theirs is pending, up to 15 minutes; an index stays
-if their options for it are on (`hoodie.metadata.index.column.stats.enable`,
-`hoodie.metadata.index.bloom.filter.enable`).
+index is given up if a key is in two file groups. In a table that other engines may write it is
+refused, as a secondary index is; the others wait there until no write of theirs is pending, up to
+15 minutes, and an index stays if their options for it are on
+(`hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.index.bloom.filter.enable`).
 
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
@@ -30,7 +33,9 @@ EXAMPLES = """Examples:
   hoodie index status /data/trips
   hoodie index build /data/trips column_stats partition_stats --lock filesystem
   hoodie index build /data/trips record_index --lock filesystem
+  hoodie index build /data/trips --secondary rider --column rider_id --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
+  hoodie index drop /data/trips --secondary rider --lock filesystem
 """
 
 
@@ -42,7 +47,7 @@ class Action(enum.Enum):
     DROP = "drop"
 
 
-def index(
+def index(  # noqa: PLR0913 - a parameter an option
     action: Annotated[Action, typer.Argument(metavar="status|build|drop", help="The action.")],
     uri: options.TableUri,
     names: Annotated[
@@ -50,16 +55,39 @@ def index(
         typer.Argument(metavar="[INDEX]...", help="With build and drop: the indexes."),
     ] = None,
     *,
+    secondary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With build and drop: the secondary index of this name, secondary_index_NAME.",
+        ),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With build: the column of texts or integers whose values it has.",
+        ),
+    ] = None,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Build an index beside the writers of a table; drop it, or show which there are."""
     if action is Action.STATUS:
-        if names:
-            raise typer.BadParameter("INDEX is an argument of build and drop only")
+        if names or secondary is not None or column is not None:
+            raise typer.BadParameter("INDEX and --secondary are those of build and drop only")
         _status(uri, lock, set_texts, as_json)
         return
+    wanted = list(names or [])
+    columns = {}
+    if secondary is not None:
+        name = f"{secondary_indexes.PREFIX}{secondary}"
+        wanted.append(name)
+        if column is not None:
+            columns[name] = column
+    if column is not None and (secondary is None or action is Action.DROP):
+        raise typer.BadParameter("--column is that of `hoodie index build --secondary NAME`")
     run = run_settings.parse_beside_writers(set_texts, lock)
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:
@@ -69,11 +97,12 @@ def index(
         if action is Action.BUILD:
             display.phase("looking for builds")
             shown = views.built(
-                opened.uri, opened.build_index(names or [], transaction, display.phase)
+                opened.uri,
+                opened.build_index(wanted, transaction, display.phase, columns=columns),
             )
         else:
             display.phase("dropping")
-            dropped = opened.drop_index(names or [], transaction)
+            dropped = opened.drop_index(wanted, transaction)
             shown = views.DroppedDocument(table=opened.uri, dropped=dropped)
     if as_json:
         output.document(shown)

@@ -58,7 +58,12 @@ class IndexBuild(WithoutInstant):
         refused = indexes.build_refusal(me, table, seen.config, names)
         if refused is not None:
             return refused
-        return job_specs.BuildIndexes(names=names, validation=_VALIDATIONS[_validation(me)])
+        assert me.spec.index_build is not None, "a rule has it required"
+        return job_specs.BuildIndexes(
+            names=names,
+            columns=me.spec.index_build.columns or {},
+            validation=_VALIDATIONS[_validation(me)],
+        )
 
     def conflict(
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts

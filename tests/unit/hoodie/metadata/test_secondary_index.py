@@ -250,7 +250,7 @@ def test_index_of_a_column_whose_texts_may_differ_from_apache_hudi_is_refused(
     indexed = SecondaryIndexed(tmp_path / "t", KINDS["cow"])
     definition = replace(indexed.definitions[0], column="c")
     index_definitions.put_of_secondary_indexes(indexed.storage, [definition])
-    with pytest.raises(errors.NotFoundError, match="no column 'c', which its index"):
+    with pytest.raises(errors.InvalidInputError, match="no column 'c', which its index"):
         indexed.write([row(1)])
 
 
