@@ -148,7 +148,7 @@ def names_refusal(
     for name in names:
         if names.count(name) > 1:
             return errors.InvalidInputError(f"index {name} is named twice")
-        is_other = may_be_dropped and secondary_indexes.is_expression_index(name)
+        is_other = may_be_dropped and secondary_indexes.has_own_definition(name)
         if name not in BUILDABLE and not secondary_indexes.is_buildable(name) and not is_other:
             why = _NOT_BUILT.get(name, f"expected {_expected()}")
             return errors.InvalidInputError(f"index {name} is not built or dropped: {why}")

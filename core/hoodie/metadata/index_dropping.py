@@ -139,10 +139,6 @@ def _drop(client: Client, names: Sequence[str]) -> set[str]:
     return there
 
 
-def _has_definition_of_its_own(name: str) -> bool:
-    return secondary_indexes.is_one(name) or secondary_indexes.is_expression_index(name)
-
-
 def _take_out(
     client: Client,
     scope: table_lock.LockScope,
@@ -158,7 +154,9 @@ def _take_out(
     client.check_guards()
     changes = index_decisions.without(names, config)
     # First: by them Apache Hudi's readers use an index, whatever the properties say.
-    index_definitions.remove(client.storage, list(filter(_has_definition_of_its_own, names)))
+    index_definitions.remove(
+        client.storage, list(filter(secondary_indexes.has_own_definition, names))
+    )
     if not config.has_foreign_writers:
         left = index_steps.left_in(client, names)
         if changes:

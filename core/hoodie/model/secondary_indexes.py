@@ -38,9 +38,9 @@ def is_one(partition: str) -> bool:
     return partition.startswith(PREFIX)
 
 
-def is_expression_index(partition: str) -> bool:
-    """Return whether a partition of a metadata table is an expression index."""
-    return partition.startswith(EXPRESSION_PREFIX)
+def has_own_definition(partition: str) -> bool:
+    """Return whether a name is one of a secondary or expression index, of whatever engine."""
+    return partition.startswith((PREFIX, EXPRESSION_PREFIX)) and "/" not in partition
 
 
 def is_buildable(name: str) -> bool:

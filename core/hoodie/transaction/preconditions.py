@@ -158,8 +158,8 @@ def _metadata_refusal(config: table_config.TableConfig) -> Refusal:
         return errors.UnsupportedError(
             f"the metadata table of {config.name} has {', '.join(others)}, which this version does "
             f"not keep up, expected {', '.join(sorted(metadata_records.KEPT))} and secondary "
-            "indexes only: drop them "
-            "with Apache Hudi, or the metadata table by `hoodie metadata drop`"
+            f"indexes only: drop them by `hoodie index drop TABLE {' '.join(others)}`, or the "
+            "metadata table by `hoodie metadata drop`"
         )
     return None
 
