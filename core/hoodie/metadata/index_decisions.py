@@ -223,14 +223,14 @@ def columns_refusal(
     for name, column in request.columns.items():
         if name not in request.names or not secondary_indexes.is_one(name):
             return errors.InvalidInputError(
-                f"the column {column} is that of {name}, which is no secondary index to be built; "
-                f"expected one of {', '.join(request.names)}"
+                f"the column {column} is that of {name}, expected a secondary index among "
+                f"{', '.join(request.names)}"
             )
     for name in filter(secondary_indexes.is_one, request.names):
         asked, there = request.columns.get(name), known.get(name)
         if asked is None and there is None:
             return errors.InvalidInputError(
-                f"{name} is to be built of no column, expected one, as by --column"
+                f"{name} was given no column, expected one, as by --column"
             )
         if asked is not None and there is not None and asked != there:
             return errors.InvalidInputError(

@@ -312,7 +312,7 @@ class _Skipping:
         if metadata is None:
             return found, _NO_METADATA_TABLE
         if key_changes.RECORD_INDEX not in self.config.metadata_partitions:
-            return found, "the table has no record index, which tells where a key is"
+            return found, "the table has no record index, by which the rows of keys are found"
         left, unused = found, None
         try:
             # Before any file is listed: those of one that was dropped are gone before its name is
