@@ -156,7 +156,7 @@ class _Builder:
             storage = self._client.storage
             builds = index_steps.pending(storage, active.listed(storage))
             config = table_properties.load(storage, self._client.clock)
-            known = index_steps.columns_of(storage, config, builds)
+            known = index_steps.columns_of(storage, config, builds, request.names)
             columns = self._target.schema.arrow
             refusal = index_decisions.columns_refusal(request, known, config, columns)
             if refusal is not None:

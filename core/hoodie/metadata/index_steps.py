@@ -111,11 +111,17 @@ def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_dec
 
 
 def columns_of(
-    storage: Storage, config: table_config.TableConfig, builds: Sequence[index_decisions.Build]
+    storage: Storage,
+    config: table_config.TableConfig,
+    builds: Sequence[index_decisions.Build],
+    wanted: Sequence[str],
 ) -> Mapping[str, str]:
-    """Return the columns of secondary indexes that are ready, or planned; a request if one is.
+    """Return the columns of secondary indexes that are wanted, and are ready, or planned.
 
-    Of one whose definition is missing or damaged nothing is known: it can be dropped.
+    A request if one is ready.
+
+    Raises:
+        HoodieError: As `index_definitions.of_secondary_indexes`: it can be dropped.
     """
     planned = {
         each.name: column
@@ -123,7 +129,8 @@ def columns_of(
         for each in build.plan.partitions
         if (column := each.extra.get(secondary_indexes.COLUMN_KEY)) is not None
     }
-    found = index_definitions.of_secondary_indexes(storage, config, config.metadata_partitions)
+    ready = [name for name in config.metadata_partitions if name in wanted]
+    found = index_definitions.of_secondary_indexes(storage, config, ready)
     return planned | {each.partition: each.column for each in found}
 
 

@@ -53,6 +53,11 @@ def column_key(name: str) -> str:
     return f"{COLUMN_KEY}.{name}"
 
 
+def is_column_key(key: str) -> bool:
+    """Return whether a property is one of `column_key`."""
+    return key.startswith(f"{COLUMN_KEY}.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """A secondary index of a table.

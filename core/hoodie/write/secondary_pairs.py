@@ -40,8 +40,8 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import index_definitions
-from hoodie.transaction import lifecycle, table_lock
+from hoodie.timeline import active, index_definitions
+from hoodie.transaction import lifecycle, stored_schemas, table_lock
 from hoodie.transaction.client import OpenAction
 
 _NAMED_MAX = 3
@@ -155,6 +155,9 @@ def gathered(
     )
     if not definitions:
         return None
+    if not {each.column for each in definitions} <= set(schema.arrow.names):
+        # Another write has added it since this one began, whose rows have no value there.
+        schema = stored_schemas.columns_of(storage, config, active.listed(storage), schema)
     for each in definitions:
         refusal = secondary_indexes.column_refusal(each, schema.arrow, config.name)
         if refusal is not None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from hoodie.filegroup import metadata_table, secondary_index, snapshots
 from hoodie.model import commits, table_config
 from hoodie.read import planning, tasks, where
 from hoodie.timeline import active, index_definitions
-from hoodie.write import secondary_pairs
+from hoodie.write import secondary_pairs, sessions
 from support.tables.record_indexes import Row
 from support.tables.secondary_indexed import PREFIX, SecondaryIndexed
 from support.tables.tables import CONFIG
@@ -174,6 +175,31 @@ def test_index_that_is_being_built_is_kept_up_and_not_read(tmp_path: Path) -> No
     assert planning.Means.SECONDARY_INDEX not in {each.means for each in plan.steps}
 
 
+def gathered(
+    indexed: SecondaryIndexed,
+    session: sessions.WriteSession,
+    written: Sequence[commits.Written],
+) -> secondary_pairs.Pairs:
+    """Return what a write beside others that do not block it does to the indexes."""
+    pairs = secondary_pairs.gathered(
+        indexed.storage,
+        indexed.config,
+        indexed.small.table.schema,
+        [each for each in written if isinstance(each, commits.WriteStat)],
+        secondary_pairs.Write(requested_time=session.requested_time, is_alone=False),
+    )
+    assert pairs is not None
+    return pairs
+
+
+def test_row_that_moves_with_its_value_stays_in_the_index(tmp_path: Path) -> None:
+    indexed = SecondaryIndexed(tmp_path / "t", KINDS["global, cow"])
+    indexed.write([row(1, "p1", b="v"), row(2, "p1", b="w")])
+    indexed.write([row(1, "p2", b="v")])
+    assert indexed.pairs() == indexed.pairs_of_rows()
+    assert indexed.pairs()["b"] == {"v$1", "w$2"}
+
+
 def test_writes_that_do_not_block_each_other_leave_every_value_to_be_found(tmp_path: Path) -> None:
     """What the index has of a row then is more than its value; a look-up filters rows."""
     indexed = SecondaryIndexed(tmp_path / "t", replace(EVENT_TIME, has_partial_updates=False))
@@ -187,6 +213,13 @@ def test_writes_that_do_not_block_each_other_leave_every_value_to_be_found(tmp_p
     for session, one in zip(begun, rows, strict=True):
         indexed.commit(session, [one])
     assert {"first$1", "second$1", "third$1"} <= indexed.pairs()["b"]
+    late = indexed.begin(["id", "part", "a", "b"], writer_id="d")
+    written = indexed.small.run_task(late, [row(1, a=9, b="ninth")])
+    pairs = gathered(indexed, late, written)
+    with closing(late._client), late._client.lock.scope() as scope:
+        found = {each.definition.column: each for each in pairs.settle(scope, late._write)}
+    assert found["b"].added.to_pylist().count("ninth$1") > 0
+    assert not len(found["b"].removed)
     found = indexed.small.rows(where=where.parse("b = 'third'"))
     assert [each["id"] for each in found] == ["1"]
     assert not indexed.small.rows(where=where.parse("b = 'second'"))
@@ -199,14 +232,7 @@ def test_pair_that_would_lie_below_its_removal_is_a_conflict(tmp_path: Path) -> 
     first, second = (indexed.begin(["id", "part", "a", "b"], writer_id=name) for name in "ab")
     written = indexed.small.run_task(first, [row(1, a=3, b="v")])
     # Other engines may have writers of another mode at the same time.
-    pairs = secondary_pairs.gathered(
-        indexed.storage,
-        indexed.config,
-        indexed.small.table.schema,
-        [each for each in written if isinstance(each, commits.WriteStat)],
-        secondary_pairs.Write(requested_time=first.requested_time, is_alone=False),
-    )
-    assert pairs is not None
+    pairs = gathered(indexed, first, written)
     indexed.commit(second, [row(1, a=2, b="w")])
     with (
         closing(first._client),

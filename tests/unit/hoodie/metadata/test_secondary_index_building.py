@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import errors, table
@@ -116,6 +117,20 @@ def test_write_that_began_before_a_build_and_ends_after_it_is_in_the_index(tmp_p
     indexed.build()
     indexed.commit(session, [{"id": "1", "part": "p1", "b": "new"}])
     assert indexed.pairs() == indexed.pairs_of_rows() == {"new$1", "y$2"}
+
+
+def test_index_of_a_column_that_was_added_since_a_write_began_has_no_value_of_its_rows(
+    tmp_path: Path,
+) -> None:
+    indexed = Building(tmp_path / "t", "cow")
+    indexed.write([row(1, "old")])
+    session = indexed.begin(["id", "part", "b"])
+    indexed.reopen()
+    wider = indexed.small.data([row(2)]).append_column("c", pa.array(["new"]))
+    indexed.small.table.write(wider, indexed.options(writer_id="wider", adds_columns=True))
+    indexed.build(column="c")
+    indexed.commit(session, [{"id": "4", "part": "p1", "b": "y"}])
+    assert indexed.pairs() == {"\0$1", "new$2", "\0$4"}
 
 
 @pytest.mark.parametrize("seed", range(2))
