@@ -75,22 +75,22 @@ def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -
 
 def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
     with_metadata(hoodie, table, trips)
-    named = ("--secondary", "rider", "--column", "rider")
+    named = ("--secondary", "city", "--column", "city")
     bare = hoodie("index", "build", table, *named, *LOCK)
     assert (bare.code, "has no record_index, expected one" in bare.err) == (20, True)
     fine(hoodie("index", "build", table, KEYS, *LOCK))
     built = fine(hoodie("index", "build", table, *named, *LOCK, "--json")).document
-    assert built["built"] == ["secondary_index_rider"]
-    assert states(hoodie, table)["secondary_index_rider"] == "ready"
+    assert built["built"] == ["secondary_index_city"]
+    assert states(hoodie, table)["secondary_index_city"] == "ready"
     fine(hoodie("write", table, "--input", trips, *LOCK))
     validated = fine(hoodie("metadata", "validate", table, "--json")).document
     assert validated["pairs"] == []
-    plan = fine(hoodie("read", table, "--where", "rider = 'nobody'", "--explain")).out
+    plan = fine(hoodie("read", table, "--where", "city = 'nowhere'", "--explain")).out
     assert "by secondary indexes" in plan
     kept = hoodie("index", "drop", table, KEYS, *LOCK)
     assert (kept.code, "cannot be used without record_index" in kept.err) == (20, True)
-    dropped = fine(hoodie("index", "drop", table, "--secondary", "rider", *LOCK))
-    assert "dropped secondary_index_rider" in dropped.out
+    dropped = fine(hoodie("index", "drop", table, "--secondary", "city", *LOCK))
+    assert "dropped secondary_index_city" in dropped.out
 
 
 class Killed(BaseException):
