@@ -76,7 +76,9 @@ def index(  # noqa: PLR0913 - a parameter an option
     """Build an index beside the writers of a table; drop it, or show which there are."""
     if action is Action.STATUS:
         if names or secondary is not None or column is not None:
-            raise typer.BadParameter("INDEX is an argument of build and drop only, as --secondary is")
+            raise typer.BadParameter(
+                "INDEX is an argument of build and drop only, as --secondary is"
+            )
         _status(uri, lock, set_texts, as_json)
         return
     wanted = list(names or [])
