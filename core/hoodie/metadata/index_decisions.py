@@ -21,6 +21,7 @@ from hoodie.model import (
     file_statistics,
     instants,
     key_changes,
+    partition_columns,
     plans,
     secondary_indexes,
     settings,
@@ -238,6 +239,11 @@ def columns_refusal(
                 f"index drop {name}`, or give the other one another name"
             )
         wanted = secondary_indexes.Definition(partition=name, column=asked or there or "")
+        if wanted.column in partition_columns.left_out(config):
+            return errors.UnsupportedError(
+                f"the data files of {config.name} do not have the column {wanted.column}, of which "
+                f"{name} is: expected a column of data files"
+            )
         refusal = secondary_indexes.column_refusal(wanted, schema, config.name)
         if refusal is not None:
             return refusal

@@ -120,7 +120,6 @@ def column_refusal(
     if not is_indexable(kind):
         return errors.UnsupportedError(
             f"the index {definition.partition} of {table_name} is of the column {column}, whose "
-            f"type is {kind}: this version keeps up those of texts and integers. Drop it by "
-            f"`hoodie index drop {definition.partition}`"
+            f"type is {kind}, expected a column of texts or integers"
         )
     return None

@@ -161,7 +161,10 @@ def gathered(
     for each in definitions:
         refusal = secondary_indexes.column_refusal(each, schema.arrow, config.name)
         if refusal is not None:
-            raise refusal
+            raise errors.UnsupportedError(
+                f"{refusal}: this version does not keep the index up, drop it by `hoodie index "
+                f"drop {each.partition}`"
+            )
     columns = list(dict.fromkeys(each.column for each in definitions))
     takes_out = write.is_alone and _has_keys_once(storage, config)
 

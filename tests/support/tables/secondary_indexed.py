@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 
 from hoodie.filegroup import metadata_table, secondary_index
 from hoodie.format import secondary_keys
@@ -53,8 +54,9 @@ class SecondaryIndexed(Indexed):
         path: Path,
         config: table_config.TableConfig = CONFIG,
         columns: Mapping[str, str] = COLUMNS,
+        types: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        super().__init__(path, config)
+        super().__init__(path, config, **types)
         self.definitions = [
             secondary_indexes.Definition(
                 partition=name,
