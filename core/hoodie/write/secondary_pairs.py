@@ -22,6 +22,7 @@ protocol.md: The metadata table.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -165,20 +166,22 @@ def gathered(
                 f"{refusal}: this version does not keep the index up, drop it by `hoodie index "
                 f"drop {each.partition}`"
             )
-    columns = list(dict.fromkeys(each.column for each in definitions))
     takes_out = write.is_alone and _has_keys_once(storage, config)
 
-    def look(snapshot: snapshots.Snapshot) -> "_Rows":
-        return _looked(_Source(storage, config, schema, snapshot, columns, write), stats)
+    def look(snapshot: snapshots.Snapshot) -> "Sequence[_Differences]":
+        source = _Source(storage, config, schema, snapshot, definitions, write)
+        return list(_looked(source, stats))
 
     try:
-        rows = snapshots.consistent(storage, config, look)
+        found = snapshots.consistent(storage, config, look)
     except errors.NotFoundError as error:
         raise errors.WriteConflictError(
             f"{storage.uri} was cleaned while the values of its secondary indexes were read: write "
             f"the batch again; {error}"
         ) from error
-    return Pairs(storage, [_changes(each, rows, takes_out=takes_out) for each in definitions])
+    by_index = zip(definitions, zip(*found, strict=True), strict=True) if found else ()
+    changes = [_changes(each, of_groups, takes_out=takes_out) for each, of_groups in by_index]
+    return Pairs(storage, changes)
 
 
 def _has_keys_once(storage: protocol.Storage, config: table_config.TableConfig) -> bool:
@@ -188,20 +191,15 @@ def _has_keys_once(storage: protocol.Storage, config: table_config.TableConfig) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows of file groups, of the keys and columns that matter.
+class _Difference:
+    """What a write does to the pairs of an index in one file group."""
 
-    Attributes:
-        before: Of each file group that was touched, or retired, before the write.
-        after: Of each that was touched, in the same order, after it.
-        retired: Of each that was retired.
-        logged: Rows of the write's own log files, where others write to the file groups meanwhile.
-    """
+    added: pa.Array
+    removed: pa.Array
 
-    before: Sequence[pa.Table]
-    after: Sequence[pa.Table]
-    retired: Sequence[pa.Table]
-    logged: Sequence[pa.Table]
+
+_Differences: TypeAlias = Sequence[_Difference]
+"""Those of one file group, by index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +210,13 @@ class _Source:
     config: table_config.TableConfig
     schema: schemas.TableSchema
     snapshot: snapshots.Snapshot
-    columns: Sequence[str]
+    definitions: Sequence[secondary_indexes.Definition]
     write: Write
+
+    @property
+    def columns(self) -> list[str]:
+        """Those of the indexes, each once."""
+        return list(dict.fromkeys(each.column for each in self.definitions))
 
     def rows(self, file_slice: files.FileSlice | None, keys: pa.Array | None) -> pa.Table:
         """Return rows of a slice; those of some keys, or all."""
@@ -246,24 +249,45 @@ class _Source:
         }
 
 
-def _looked(source: _Source, stats: Sequence[commits.WriteStat]) -> _Rows:
+def _looked(source: _Source, stats: Sequence[commits.WriteStat]) -> Iterator[_Differences]:
+    """Yield what a write does in each file group; of as many as there are threads rows are held."""
     own = _own_files(stats)
     slices = source.slices([*own, *source.write.retired])
 
-    def touched(group: files.FileGroupId) -> tuple[pa.Table, pa.Table, pa.Table]:
+    def touched(group: files.FileGroupId) -> _Differences:
         before, after, logs = _beside(slices.get(group), group, own[group])
         keys = None if logs is None else held_keys.logged_keys(source.keys, logs)
         logged = source.rows(None if source.write.is_alone else logs, keys)
-        return source.rows(before, keys), source.rows(after, keys), logged
+        was, there = source.rows(before, keys), source.rows(after, keys)
+        return [_difference(each, was, there, logged) for each in source.definitions]
+
+    def retired(file_slice: files.FileSlice) -> _Differences:
+        rows = source.rows(file_slice, None)
+        nothing = rows.slice(0, 0)
+        return [_difference(each, rows, nothing, nothing) for each in source.definitions]
 
     threads = max(1, min(source.write.threads, _THREADS_MAX))
-    found = list(ahead.results(touched, list(own), threads))
+    yield from ahead.results(touched, list(own), threads)
     gone = [slices[group] for group in source.write.retired if group in slices]
-    return _Rows(
-        before=[each for each, _, _ in found],
-        after=[each for _, each, _ in found],
-        retired=list(ahead.results(lambda each: source.rows(each, None), gone, threads)),
-        logged=[each for _, _, each in found],
+    yield from ahead.results(retired, gone, threads)
+
+
+def _difference(
+    definition: secondary_indexes.Definition, before: pa.Table, after: pa.Table, logged: pa.Table
+) -> _Difference:
+    """Return what a write does in a file group.
+
+    Args:
+        definition: The index.
+        before: Rows without the write.
+        after: With it.
+        logged: Its own, where others write to the file group meanwhile.
+    """
+    was, there, own = (
+        secondary_keys.of_rows(definition.column, rows) for rows in (before, after, logged)
+    )
+    return _Difference(
+        added=pa.concat_arrays([_without(there, was), own]), removed=_without(was, there)
     )
 
 
@@ -310,20 +334,14 @@ def _beside(
 
 
 def _changes(
-    definition: secondary_indexes.Definition, rows: _Rows, *, takes_out: bool
+    definition: secondary_indexes.Definition,
+    of_groups: Iterable[_Difference],
+    *,
+    takes_out: bool,
 ) -> secondary_indexes.PairChanges:
-    added, removed = [_NONE], [_NONE]
-    for before, after in zip(rows.before, rows.after, strict=True):
-        was, there = (
-            secondary_keys.of_rows(definition.column, before),
-            secondary_keys.of_rows(definition.column, after),
-        )
-        added.append(_without(there, was))
-        removed.append(_without(was, there))
-    added += [secondary_keys.of_rows(definition.column, each) for each in rows.logged]
-    removed += [secondary_keys.of_rows(definition.column, each) for each in rows.retired]
-    brought = pa.concat_arrays(added)
-    gone = pa.concat_arrays(removed) if takes_out else _NONE
+    found = list(of_groups)
+    brought = pa.concat_arrays([_NONE, *(each.added for each in found)])
+    gone = pa.concat_arrays([_NONE, *(each.removed for each in found if takes_out)])
     return secondary_indexes.PairChanges(
         definition=definition, added=brought, removed=_without(gone, brought)
     )
