@@ -524,34 +524,32 @@ class Table:
         *,
         wait_ms: int = index_sharing.WAIT_MS,
         is_partitioned: bool = False,
+        columns: Mapping[str, str] | None = None,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
 
         Args:
-            names: Partitions of the metadata table, of `index_decisions.BUILDABLE`.
+            names: Partitions of the metadata table, of `index_decisions.BUILDABLE`, or secondary
+                indexes, whose names begin with `secondary_indexes.PREFIX`.
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
             wait_ms: So long writes of other engines are waited for, where there may be any.
             is_partitioned: Whether a record index is one of each partition, which has a key once in
                 each of them, and not of the whole table.
+            columns: Those of secondary indexes, by the names of these.
 
         Raises:
             InvalidInputError: They are not built, or not in this table; or its record index is of
                 the other kind.
-            NotFoundError: The table has no metadata table.
+            NotFoundError: The table has no metadata table, or no such column.
             ConflictError: Somebody alive builds them, or others are being built; or other engines
                 wrote all the time.
             HoodieError: As `index_building.build`.
         """
-        return index_building.build(
-            self._target,
-            names,
-            transaction,
-            self._env,
-            hear,
-            wait_ms,
-            is_partitioned=is_partitioned,
+        request = index_decisions.Request(
+            names=tuple(names), columns=columns or {}, is_partitioned=is_partitioned
         )
+        return index_building.build(self._target, request, transaction, self._env, hear, wait_ms)
 
     def drop_index(
         self, names: Sequence[str], transaction: manager.TransactionOptions

@@ -57,6 +57,7 @@ def build(run: Run) -> None:
         opening.transaction_of(run.spec),
         teller.begin,
         is_partitioned=work.is_partitioned,
+        columns=work.columns,
     )
     run.add(lock_wait_ms=done.lock_wait_ms, lock_hold_ms=done.lock_hold_ms)
     if done.instant is not None:
@@ -114,6 +115,7 @@ def _wrong(found: metadata_tables.Validation) -> list[str]:
         *(f"{each.path}, column {each.column}" for each in found.statistics if each.is_relied_on),
         *(each.path for each in found.filters),
         *(each.path for each in found.keys),
+        *(f"{each.path}, {each.index}" for each in found.pairs),
     ]
 
 

@@ -90,9 +90,29 @@ def test_record_index_of_each_partition_is_built_and_told(
     alone = hoodie("index", "build", table, FILTERS, "--partitioned", *LOCK)
     assert (alone.code, "expected record_index among them" in alone.err) == (20, True)
     drop = hoodie("index", "drop", table, KEYS, "--partitioned", *LOCK)
-    assert (drop.code, "option of build only" in drop.err) == (2, True)
+    assert (drop.code, "options of build only" in drop.err) == (2, True)
     fine(hoodie("index", "drop", table, KEYS, *LOCK))
     fine(hoodie("index", "build", table, KEYS, *LOCK))
+
+
+def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
+    with_metadata(hoodie, table, trips)
+    named = ("--secondary", "city", "--column", "city")
+    bare = hoodie("index", "build", table, *named, *LOCK)
+    assert (bare.code, "has no record_index, expected one" in bare.err) == (20, True)
+    fine(hoodie("index", "build", table, KEYS, *LOCK))
+    built = fine(hoodie("index", "build", table, *named, *LOCK, "--json")).document
+    assert built["built"] == ["secondary_index_city"]
+    assert states(hoodie, table)["secondary_index_city"] == "ready"
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    validated = fine(hoodie("metadata", "validate", table, "--json")).document
+    assert validated["pairs"] == []
+    plan = fine(hoodie("read", table, "--where", "city = 'nowhere'", "--explain")).out
+    assert "by secondary indexes" in plan
+    kept = hoodie("index", "drop", table, KEYS, *LOCK)
+    assert (kept.code, "cannot be used without record_index" in kept.err) == (20, True)
+    dropped = fine(hoodie("index", "drop", table, "--secondary", "city", *LOCK))
+    assert "dropped secondary_index_city" in dropped.out
 
 
 class Killed(BaseException):
@@ -158,5 +178,10 @@ def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: P
     mode = "hoodie.write.concurrency.mode=SINGLE_WRITER"
     alone = hoodie(*build, FILTERS, *LOCK, "--set", mode)
     assert (alone.code, "is built beside writers" in alone.err) == (24, True)
+    for words in (("--column", "rider", FILTERS), ("--secondary", "a", "--column", "b")):
+        action = "build" if "--secondary" not in words else "drop"
+        wrong = hoodie("index", action, table, *words, *LOCK)
+        expected = "--column is that of" if action == "build" else "options of build only"
+        assert (wrong.code, expected in wrong.err) == (2, True)
     named = hoodie("index", "status", table, FILTERS)
     assert (named.code, "argument of build and drop only" in named.err) == (2, True)

@@ -510,6 +510,20 @@ def test_indexes_are_built_compared_and_dropped(
     assert told == "the table does not have bloom_filters"
 
 
+def test_secondary_index_is_built_of_its_column_and_compared(indexed: Workshop) -> None:
+    name = "secondary_index_of_region"
+    build = job_specs.BuildIndexes(
+        names=("record_index", name),
+        columns={name: "region"},
+        validation=job_specs.IndexValidation.WHOLE,
+    )
+    (instant,) = indexed.run(indexed.spec(build, attempt=3)).instants
+    assert instant.action == "indexing"
+    indexed.write(indexed.file("9", "9,r9,1,x\n"), attempt=9)
+    assert indexed.table().validate_metadata().is_right
+    assert name in indexed.table().config.metadata_partitions
+
+
 def test_build_that_was_stopped_is_finished_by_the_next_attempt(
     indexed: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from support.simulation.schedule_plans import (
     PARTS_BUILT_FROM,
     ROWED_FROM,
     STATED_FROM,
+    VALUED_FROM,
     Plan,
     Scenario,
     plan_of,
@@ -141,6 +142,18 @@ def test_record_indexes_are_built_and_judged_beside_everything_else(first: int) 
         located += fleet.world.located
     assert builds > 3
     assert located > 10
+
+
+def test_secondary_indexes_are_built_and_judged_beside_everything_else() -> None:
+    """Else that nothing is found would prove nothing."""
+    builds, valued = 0, 0
+    for seed in range(VALUED_FROM, VALUED_FROM + 6):
+        fleet = Fleet(plan_of(Scenario.BUILT, seed))
+        fleet.run()
+        builds += fleet.builds
+        valued += fleet.world.valued
+    assert builds > 3
+    assert valued > 10
 
 
 def test_reads_by_statistics_are_judged() -> None:

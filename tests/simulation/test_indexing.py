@@ -11,7 +11,7 @@ from hoodie import errors
 from hoodie.metadata import index_dropping
 from hoodie.model import commits, settings, table_config
 from hoodie.storage.protocol import FileInfo, Storage
-from hoodie.timeline import table_properties
+from hoodie.timeline import index_definitions, table_properties
 from hoodie.transaction import layout, lifecycle
 from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
 from support.simulation.faulty_storage import Fault
@@ -37,6 +37,7 @@ class Kind:
         config: The table's.
         has_keys: Whether it is of rows, whose keys are built the record index of.
         is_partitioned: Whether that is one of each partition.
+        has_values: Whether a secondary index of their values is built with it.
         is_shared: Whether other engines write it as well; then by a lock that works.
         has_chain: Whether such a table has a chain.
     """
@@ -44,8 +45,15 @@ class Kind:
     config: table_config.TableConfig
     has_keys: bool = False
     is_partitioned: bool = False
+    has_values: bool = False
     is_shared: bool = False
     has_chain: bool = False
+
+    @property
+    def world(self) -> type[World]:
+        if self.has_values:
+            return schedule_lookups.ValueWorld
+        return schedule_lookups.LookupWorld if self.has_keys else World
 
     @property
     def mode(self) -> settings.ConcurrencyMode:
@@ -65,6 +73,9 @@ ALONE = {
     ),
     "keys of partitions cow": Kind(
         config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, is_partitioned=True
+    ),
+    "values mor": Kind(
+        config=schedule_lookups.config_of(MOR, GLOBAL), has_keys=True, has_values=True
     ),
 }
 SHARED = {
@@ -106,7 +117,7 @@ def made(
 ) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
     found = KINDS[kind]
-    world = (make or (schedule_lookups.LookupWorld if found.has_keys else World))(
+    world = (make or found.world)(
         schedule.Schedule(),
         faults=faults,
         write_settings=settings.WriteSettings(
@@ -146,6 +157,9 @@ def check(world: World, *, builds_min: int = 1, builds_max: int = 1) -> None:
     world.check()
     world.check_metadata()
     assert world.filters or world.located
+    for name in world.indexed_columns:
+        assert world.valued
+        assert name in index_definitions.names(world.storage)
 
 
 def is_being_built(world: World) -> bool:

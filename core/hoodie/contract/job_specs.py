@@ -231,11 +231,13 @@ class BuildIndexes:
 
     Attributes:
         names: Partitions of the metadata table.
+        columns: Of secondary indexes, by the names of these.
         validation: What is compared once they are ready, also if they were before.
         is_partitioned: Whether a record index is one of each partition.
     """
 
     names: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
     validation: IndexValidation = IndexValidation.NONE
     is_partitioned: bool = False
 

@@ -102,6 +102,18 @@ def rows(
     return pa.concat_tables([pieces.schema.empty_table(), *found]).combine_chunks()
 
 
+def all_rows(source: KeySource, file_slice: files.FileSlice, columns: Sequence[str]) -> pa.Table:
+    """Return the record key and some columns of all rows of a slice; errors as of `held`."""
+    reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
+    return reader.read(file_slice, [schemas.RECORD_KEY, *columns]).combine_chunks()
+
+
+def logged_keys(source: KeySource, file_slice: files.FileSlice) -> pa.Array:
+    """Return the keys in the log files of a slice, of deletes too, each once; as `held`."""
+    chunks = [chunk for keys in _logged_keys(source, file_slice) for chunk in keys.chunks]
+    return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+
 def _merged(
     source: KeySource, file_slice: files.FileSlice, keys: pa.Array, columns: Sequence[str] = ()
 ) -> reading.SliceRows:

@@ -12,7 +12,12 @@ import pyarrow.compute as pc
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro, metadata_schemas
 from hoodie.format.metadata_avro import RecordType, Value
-from hoodie.model import file_statistics, key_changes, partition_statistics
+from hoodie.model import (
+    file_statistics,
+    key_changes,
+    partition_statistics,
+    secondary_indexes,
+)
 from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
@@ -155,7 +160,7 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
         FormatError: A record is broken.
         UnsupportedError: A record has something that is not read.
     """
-    if name == key_changes.RECORD_INDEX:
+    if name == key_changes.RECORD_INDEX or secondary_indexes.is_one(name):
         return newest(partition)
     logged = partition.logged()
     touched = pa.array(sorted({*logged, *partition.deleted}), pa.binary())

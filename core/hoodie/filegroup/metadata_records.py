@@ -8,6 +8,7 @@
     bloom_filters    of each new base file the filter of its keys; of a deleted one that it is gone
     record_index     of keys that are new in a file group that they are there, and which ones are in
                      none any more
+    secondary_index_{name}   of values of a column which keys have them now, and have them no more
 
 Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Metadata table.
 """
@@ -23,7 +24,13 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import metadata_merging, metadata_table
-from hoodie.format import file_names, java_hash, metadata_avro, record_locations
+from hoodie.format import (
+    file_names,
+    java_hash,
+    metadata_avro,
+    record_locations,
+    secondary_keys,
+)
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import (
@@ -33,6 +40,7 @@ from hoodie.model import (
     instants,
     key_changes,
     partition_statistics,
+    secondary_indexes,
 )
 from hoodie.model.file_statistics import ColumnStatistics
 
@@ -47,18 +55,20 @@ class Added:
     Attributes:
         table: New records, as of `metadata_merging.SCHEMA`; ascending by key.
         deleted: Keys of records that are taken out; binary.
+        is_hashed_by_value: As of `secondary_indexes.Definition`; False in other partitions.
     """
 
     table: pa.Table = field(default_factory=metadata_merging.SCHEMA.empty_table)
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
+    is_hashed_by_value: bool = False
 
     def __len__(self) -> int:
         return int(self.table.num_rows) + len(self.deleted)
 
     def split(self, count: int) -> dict[int, "Added"]:
         """Return what each of so many file groups, sorted by their ids, gets; none gets nothing."""
-        of_table = places(self.table.column("key"), count)
-        of_deleted = places(self.deleted, count)
+        of_table = self._places(self.table.column("key"), count)
+        of_deleted = self._places(self.deleted, count)
         # By filters: Arrow takes rows of a column of 2 GB at most, as some bloom filters have.
         return {
             int(place): Added(
@@ -67,6 +77,9 @@ class Added:
             )
             for place in np.unique(np.concatenate([of_table, of_deleted]))
         }
+
+    def _places(self, keys: pa.Array | pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:
+        return places(secondary_keys.prefixes_of(keys) if self.is_hashed_by_value else keys, count)
 
 
 Sizes = Mapping[str, Mapping[str, int | None]]
@@ -81,10 +94,12 @@ class SettledKeys:
         written: The new files, with the keys that are new in their file groups, and those that are
             in none any more.
         removed: Other keys that are in none any more, by partition: of retired file groups.
+        pairs: What secondary indexes have to learn of it.
     """
 
     written: Sequence[commits.WriteStat]
     removed: Mapping[str, pa.Array] = field(default_factory=dict)
+    pairs: Sequence[secondary_indexes.PairChanges] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +109,7 @@ class Changes:
     Attributes:
         written: The new files.
         removed_keys: As of `SettledKeys`.
+        pairs: As of `SettledKeys`.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
         filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
@@ -103,6 +119,7 @@ class Changes:
 
     written: Sequence[commits.WriteStat] = ()
     removed_keys: Mapping[str, pa.Array] = field(default_factory=dict)
+    pairs: Sequence[secondary_indexes.PairChanges] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
     filters: Mapping[str, StoredFilter] = field(default_factory=dict)
@@ -151,7 +168,19 @@ def added(
     if file_statistics.BLOOM_FILTERS in partitions:
         filters = bloom_filters(changes, instant_time)
         found[file_statistics.BLOOM_FILTERS] = Added(table=metadata_merging.table(filters))
+    for each in changes.pairs:
+        found[each.definition.partition] = _pairs(each)
     return found
+
+
+def _pairs(changes: secondary_indexes.PairChanges) -> Added:
+    added = pc.unique(changes.added).cast(pa.binary())
+    records = pa.repeat(secondary_keys.RECORD, len(added))
+    return Added(
+        table=pa.table([added, records], metadata_merging.SCHEMA).sort_by("key"),
+        deleted=pc.unique(changes.removed).cast(pa.binary()),
+        is_hashed_by_value=changes.definition.is_hashed_by_value,
+    )
 
 
 def doubtful_keys(
@@ -333,7 +362,12 @@ _RECORDS = {
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
 KEPT = frozenset((*_RECORDS, file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX))
-"""The partitions that are kept up."""
+"""The partitions that are kept up, beside secondary indexes."""
+
+
+def is_kept_up(partition: str) -> bool:
+    """Return whether a partition is of a kind that is kept up."""
+    return partition in KEPT or secondary_indexes.is_one(partition)
 
 
 def places(keys: pa.Array | pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:

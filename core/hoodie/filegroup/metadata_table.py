@@ -32,7 +32,15 @@ from hoodie.filegroup import listing, log_scanning, slicing, view
 from hoodie.format import delete_records, file_names, hfile_reading, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
-from hoodie.model import commits, file_statistics, files, instants, key_changes, plans
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    key_changes,
+    plans,
+    secondary_indexes,
+)
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, metadata_timelines
 
@@ -58,7 +66,11 @@ def file_id(partition: str, number: int, *within: str) -> str:
         number: The file group's.
         within: What it is of in the partition, where these are numbered each by themselves.
     """
-    return "-".join([_GROUP_PREFIXES[partition], *within, f"{number:04d}-0"])
+    prefix = _GROUP_PREFIXES.get(partition)
+    if prefix is None:
+        assert secondary_indexes.is_one(partition), partition
+        prefix = partition.replace("_", "-")
+    return "-".join([prefix, *within, f"{number:04d}-0"])
 
 
 HELD_BYTES_MAX = 32 << 20

@@ -111,6 +111,16 @@ def makes_group(log_file: files.LogFile) -> bool:
     return log_file.write_token == _FIRST_TOKEN
 
 
+def is_made(file_slice: files.FileSlice) -> bool:
+    """Return whether the instant that made a file group of an index counts.
+
+    That of a compaction does as well. What writers log in an index that is being built counts
+    before: of their rows alone.
+    """
+    logs = file_slice.log_files
+    return file_slice.base_file is not None or any(map(makes_group, logs))
+
+
 def write_base(
     storage: Storage,
     group: files.FileGroupId,

@@ -5,7 +5,7 @@ changes_by  what a file of a write did to the keys of its file group, as its wri
             said while it wrote the file (`rewriting`, `write.tasks`)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,15 +42,27 @@ def of_slice(
         UnsupportedError: It has something that is not read.
         StorageError: The scratch folder is full.
     """
+    for rows in rows_of_slice(source, file_slice, memory):
+        yield rows.column(schemas.RECORD_KEY)
+
+
+def rows_of_slice(
+    source: held_keys.KeySource,
+    file_slice: files.FileSlice,
+    memory: placing.Memory,
+    columns: Sequence[str] = (),
+) -> Iterator[pa.Table]:
+    """Yield the keys, and some columns, of a slice's rows; as `of_slice`.
+
+    A slice whose changes do not fit into memory has columns that are in data files alone.
+    """
     reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
-    columns = [schemas.RECORD_KEY]
+    names = [schemas.RECORD_KEY, *columns]
     if sum(each.size_bytes for each in file_slice.log_files) <= memory.share_bytes:
-        for rows in reader.stream(file_slice, columns):
-            yield rows.column(schemas.RECORD_KEY)
+        yield from reader.stream(file_slice, names)
         return
-    with reader.stream_bounded(file_slice, columns, memory) as bounded:
-        for rows in bounded:
-            yield rows.column(schemas.RECORD_KEY)
+    with reader.stream_bounded(file_slice, names, memory) as bounded:
+        yield from bounded
 
 
 def changes_by(

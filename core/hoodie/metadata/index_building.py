@@ -15,7 +15,8 @@ base files and logs have each change once, and nothing has to be caught up with.
 leaves a plan that is executed again with a later time: its base files hide what was logged before,
 and no reader counts what is left of the dead one.
 
-The record index is built by `record_index_building`, which also has a check before the publication.
+The record index is built by `record_index_building`, which also has a check before the publication,
+secondary indexes by `secondary_index_building`; their definitions are written once they are ready.
 In a table that other engines write as well begin, build and publish are others (`index_sharing`).
 
 Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, of 64
@@ -49,6 +50,7 @@ from hoodie.metadata import (
     initial_filters,
     initial_statistics,
     record_index_building,
+    secondary_index_building,
 )
 from hoodie.model import (
     commits,
@@ -57,6 +59,7 @@ from hoodie.model import (
     key_changes,
     plans,
     results,
+    secondary_indexes,
     table_config,
 )
 from hoodie.timeline import active, index_definitions, table_properties
@@ -78,31 +81,27 @@ _HOPELESS = (
 
 Hear = Callable[[str], object]
 """Hears what is done next."""
-
 _DataFiles: TypeAlias = Mapping[str, Sequence[listing.DataFile]]
 """Those that count, by partition path."""
 
 
-def build(  # noqa: PLR0913 - what is built, for whom, and how
+def build(
     target: manager.Target,
-    names: Sequence[str],
+    request: index_decisions.Request,
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
     wait_ms: int = index_sharing.WAIT_MS,
-    *,
-    is_partitioned: bool = False,
 ) -> results.IndexResult:
     """Build indexes of a table that it does not have, and finish what somebody has left.
 
     Args:
         target: The table.
-        names: Partitions of the metadata table.
+        request: Which.
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
         wait_ms: So long writes of other engines are waited for, where there may be any.
-        is_partitioned: Whether a record index is one of each partition.
 
     Raises:
         InvalidInputError: They are not built, or not in this table; or its record index is of the
@@ -117,35 +116,36 @@ def build(  # noqa: PLR0913 - what is built, for whom, and how
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(
-            client, target, names, env.engine, hear, wait_ms, is_partitioned=is_partitioned
-        )
+        return build_by(client, target, request, env.engine, hear, wait_ms)
 
 
-def build_by(  # noqa: PLR0913 - as `build`
+def build_by(
     client: Client,
     target: manager.Target,
-    names: Sequence[str],
+    request: index_decisions.Request,
     engine: Engine,
     hear: Hear = lambda what: None,
     wait_ms: int = index_sharing.WAIT_MS,
-    *,
-    is_partitioned: bool = False,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
     refusal = index_decisions.request_refusal(
-        names, target.config, client.settings, is_partitioned=is_partitioned
+        request.names, target.config, client.settings, is_partitioned=request.is_partitioned
     )
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear, wait_ms).build(names, is_partitioned)
+    return _Builder(client, target, engine, hear, wait_ms).build(request)
 
 
 class _Builder:
     """Builds indexes of one table by one client."""
 
     def __init__(
-        self, client: Client, target: manager.Target, engine: Engine, hear: Hear, wait_ms: int
+        self,
+        client: Client,
+        target: manager.Target,
+        engine: Engine,
+        hear: Hear,
+        wait_ms: int,
     ) -> None:
         self._client = client
         self._target = target
@@ -153,21 +153,29 @@ class _Builder:
         self._hear = hear
         self._wait_ms = wait_ms
 
-    def build(self, names: Sequence[str], is_partitioned: bool) -> results.IndexResult:
+    def build(self, request: index_decisions.Request) -> results.IndexResult:
         """Take steps until all is ready."""
         done = results.IndexResult()
         for _ in range(_STEPS_MAX):
             storage = self._client.storage
             builds = index_steps.pending(storage, active.listed(storage))
             config = table_properties.load(storage, self._client.clock)
-            self._refuse_other_kind(names, config, is_partitioned)
-            match index_decisions.next_step(names, config, builds, is_partitioned=is_partitioned):
+            known = index_steps.columns_of(storage, config, builds, request.names)
+            columns = self._target.schema.arrow
+            refusal = index_decisions.columns_refusal(request, known, config, columns)
+            if refusal is not None:
+                raise refusal
+            self._refuse_other_kind(request, config)
+            match index_decisions.next_step(
+                request.names, config, builds, is_partitioned=request.is_partitioned
+            ):
                 case index_decisions.Nothing():
+                    index_steps.define(self._client, request.names)
                     return done
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)
                 case index_decisions.Schedule(missing):
-                    self._schedule(missing, is_partitioned)
+                    self._schedule(missing, request)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -176,25 +184,26 @@ class _Builder:
         )
 
     def _refuse_other_kind(
-        self, names: Sequence[str], config: table_config.TableConfig, is_partitioned: bool
+        self, request: index_decisions.Request, config: table_config.TableConfig
     ) -> None:
         """Refuse a record index where there is one of the other kind; a request if there is one.
 
         Raises:
             InvalidInputError: There is.
         """
-        if key_changes.RECORD_INDEX not in {*names}.intersection(config.metadata_partitions):
+        name = key_changes.RECORD_INDEX
+        if name not in request.names or name not in config.metadata_partitions:
             return
         refusal = index_decisions.kind_refusal(
-            names,
+            request.names,
             config,
-            is_partitioned=is_partitioned,
+            is_partitioned=request.is_partitioned,
             has_partitioned=index_definitions.is_partitioned(self._client.storage),
         )
         if refusal is not None:
             raise refusal
 
-    def _schedule(self, names: tuple[str, ...], is_partitioned: bool) -> None:
+    def _schedule(self, names: tuple[str, ...], request: index_decisions.Request) -> None:
         """Put a plan on the timeline, unless there is one by now."""
 
         def planner(
@@ -205,12 +214,9 @@ class _Builder:
             if is_ready or timeline.pending_of(index_steps.ACTION):
                 return None
             through = index_decisions.base_instant(timeline)
-            kind = {plans.IS_PARTITIONED: "true"} if is_partitioned else {}
             partitions = tuple(
                 plans.IndexedPartition(
-                    name=name,
-                    through=through,
-                    extra={**extra, **(kind if name == key_changes.RECORD_INDEX else {})},
+                    name=name, through=through, extra={**extra, **_extra_of(name, request)}
                 )
                 for name in names
             )
@@ -275,6 +281,7 @@ class _Builder:
                     *self._statistics(begun, snapshot, data_files),
                     *self._filters(begun, data_files),
                 ]
+                stats += secondary_index_building.write(client, begun, snapshot, self._hear)
                 if key_changes.RECORD_INDEX in plan.names:
                     stats += record_index.write(snapshot)
                     record_index.look_ahead()
@@ -296,8 +303,9 @@ class _Builder:
         )
 
     def _record_groups(self, plan: plans.Indexing) -> index_steps.RecordGroups:
-        """Return how many file groups a record index gets, if the plan has one."""
-        if key_changes.RECORD_INDEX not in plan.names:
+        """Return how many file groups indexes of keys get, if the plan has any."""
+        has_pairs = any(map(secondary_indexes.is_one, plan.names))
+        if not has_pairs and key_changes.RECORD_INDEX not in plan.names:
             return index_steps.NO_RECORD_GROUPS
         snapshot = snapshots.take(self._client.storage, self._target.config)
         return record_index_building.count_file_groups(
@@ -358,3 +366,11 @@ class _Builder:
 
 def _token(begun: index_steps.Begun) -> str:
     return file_names.write_token(0, begun.opened.stage, 0)
+
+
+def _extra_of(name: str, request: index_decisions.Request) -> Mapping[str, str]:
+    """Return what a plan says of a partition besides."""
+    if name == key_changes.RECORD_INDEX and request.is_partitioned:
+        return {plans.IS_PARTITIONED: "true"}
+    column = request.columns.get(name)
+    return {} if column is None else {secondary_indexes.COLUMN_KEY: column}

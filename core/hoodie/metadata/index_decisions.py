@@ -9,8 +9,10 @@ Source: RFC-45; the user's rules IX1 to IX7; protocol.md: Indexes built beside w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+import pyarrow as pa
 
 from hoodie import errors
 from hoodie.filegroup import metadata_table
@@ -19,7 +21,9 @@ from hoodie.model import (
     file_statistics,
     instants,
     key_changes,
+    partition_columns,
     plans,
+    secondary_indexes,
     settings,
     table_config,
 )
@@ -31,13 +35,29 @@ BUILDABLE = (
     file_statistics.BLOOM_FILTERS,
     key_changes.RECORD_INDEX,
 )
-"""In the order of building."""
+"""In the order of building; secondary indexes come after them, by their names."""
 
 _VERSION_WITH_PARTITIONED = 9
 
 _NOT_BUILT = {
     metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Indexes that are to be there.
+
+    Attributes:
+        names: Partitions of the metadata table.
+        columns: Those of secondary indexes, by the names of these; of those that are ready or
+            planned they may be left out.
+        is_partitioned: Whether a record index is to be one of each partition.
+    """
+
+    names: tuple[str, ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    is_partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,20 +142,24 @@ def request_refusal(
             f"{config.name} has no metadata table, which its indexes are in: make one by "
             "`hoodie metadata init`"
         )
-    of_keys = _record_index_refusal(names, config)
-    if of_keys is not None:
-        return of_keys
-    return _partition_stats_refusal(names, config)
+    return (
+        _record_index_refusal(names, config)
+        or _secondary_index_refusal(names, config)
+        or _partition_stats_refusal(names, config)
+    )
 
 
-def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
-    """Return why names are not those of indexes that are built."""
+def names_refusal(
+    names: Sequence[str], *, may_be_dropped: bool = False
+) -> errors.HoodieError | None:
+    """Return why names are not those of indexes that are built, or that are dropped."""
     if not names:
         return errors.InvalidInputError(f"no index is named, expected {_expected()}")
     for name in names:
         if names.count(name) > 1:
             return errors.InvalidInputError(f"index {name} is named twice")
-        if name not in BUILDABLE:
+        is_other = may_be_dropped and secondary_indexes.has_own_definition(name)
+        if name not in BUILDABLE and not secondary_indexes.is_buildable(name) and not is_other:
             why = _NOT_BUILT.get(name, f"expected {_expected()}")
             return errors.InvalidInputError(f"index {name} is not built or dropped: {why}")
     return None
@@ -156,6 +180,12 @@ def _partitioned_refusal(
             f"{config.name} has table version {config.version}, and Apache Hudi 1.0, which may "
             f"read it, takes a {name} of each partition for one of the whole table: expected table "
             f"version {_VERSION_WITH_PARTITIONED}"
+        )
+    secondary = [each for each in names if secondary_indexes.is_one(each)]
+    if secondary:
+        return errors.InvalidInputError(
+            f"{secondary[0]} needs a {name} that has each key once in the table, and one of each "
+            "partition is asked for: expected one of the two"
         )
     return None
 
@@ -192,7 +222,13 @@ def kind_text(*, is_partitioned: bool) -> str:
 
 
 def _expected() -> str:
-    return f"{', '.join(BUILDABLE[:-1])} or {BUILDABLE[-1]}"
+    return f"{', '.join(BUILDABLE)} or {secondary_indexes.PREFIX}NAME"
+
+
+def in_order(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of indexes in the order of building."""
+    known = [name for name in BUILDABLE if name in names]
+    return (*known, *sorted(set(names) - set(known)))
 
 
 def _record_index_refusal(
@@ -212,6 +248,70 @@ def _record_index_refusal(
             f"{config.name} has no record key, expected one: no filter or write names the keys of "
             f"its rows, and {name} is not built"
         )
+    return None
+
+
+def _secondary_index_refusal(
+    names: Sequence[str], config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    found = [name for name in names if secondary_indexes.is_one(name)]
+    if not found:
+        return None
+    if config.has_foreign_writers:
+        return errors.UnsupportedError(
+            f"other engines may write {config.name}, and this version does not build {found[0]} "
+            "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
+            "have Apache Hudi build it (CREATE INDEX)"
+        )
+    if key_changes.RECORD_INDEX not in (*names, *config.metadata_partitions):
+        return errors.InvalidInputError(
+            f"{config.name} has no {key_changes.RECORD_INDEX}, expected one: {found[0]} says which "
+            "record keys have a value, and not where their rows are. Build "
+            f"{key_changes.RECORD_INDEX} first, or both"
+        )
+    return None
+
+
+def columns_refusal(
+    request: Request,
+    known: Mapping[str, str],
+    config: table_config.TableConfig,
+    schema: pa.Schema,
+) -> errors.HoodieError | None:
+    """Return why secondary indexes cannot be of the columns that they are asked for.
+
+    Args:
+        request: What is asked for.
+        known: The columns of indexes that are ready, or planned, by name.
+        config: The table's configuration.
+        schema: Its columns.
+    """
+    for name, column in request.columns.items():
+        if name not in request.names or not secondary_indexes.is_one(name):
+            return errors.InvalidInputError(
+                f"the column {column} is that of {name}, expected a secondary index among "
+                f"{', '.join(request.names)}"
+            )
+    for name in filter(secondary_indexes.is_one, request.names):
+        asked, there = request.columns.get(name), known.get(name)
+        if asked is None and there is None:
+            return errors.InvalidInputError(
+                f"{name} was given no column, expected one, as by --column"
+            )
+        if asked is not None and there is not None and asked != there:
+            return errors.InvalidInputError(
+                f"{name} is of the column {there}, and not of {asked}: drop it first by `hoodie "
+                f"index drop {name}`, or give the other one another name"
+            )
+        wanted = secondary_indexes.Definition(partition=name, column=asked or there or "")
+        if wanted.column in partition_columns.left_out(config):
+            return errors.UnsupportedError(
+                f"the data files of {config.name} do not have the column {wanted.column}, of which "
+                f"{name} is: expected a column of data files"
+            )
+        refusal = secondary_indexes.column_refusal(wanted, schema, config.name)
+        if refusal is not None:
+            return refusal
     return None
 
 
@@ -252,7 +352,7 @@ def next_step(
         ConflictError: Other indexes are being built, or another engine builds.
     """
     ready = set(config.metadata_partitions)
-    missing = tuple(name for name in BUILDABLE if name in names and name not in ready)
+    missing = tuple(name for name in in_order(names) if name not in ready)
     for build in builds:
         if config.has_foreign_writers and not build.is_of_ours:
             raise errors.ConflictError(
@@ -281,7 +381,7 @@ def drop_refusal(
     names: Sequence[str], config: table_config.TableConfig
 ) -> errors.HoodieError | None:
     """Return why indexes cannot be dropped."""
-    refusal = names_refusal(names)
+    refusal = names_refusal(names, may_be_dropped=True)
     if refusal is not None:
         return refusal
     of_files, of_partitions = file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS
@@ -289,6 +389,12 @@ def drop_refusal(
     if of_files in names and of_partitions in left:
         return errors.InvalidInputError(
             f"{of_partitions} of {config.name} has the columns of {of_files}: drop both"
+        )
+    of_values = sorted(filter(secondary_indexes.is_one, left))
+    if key_changes.RECORD_INDEX in names and of_values:
+        return errors.InvalidInputError(
+            f"{', '.join(of_values)} of {config.name} cannot be used without "
+            f"{key_changes.RECORD_INDEX}, which says where a key is: drop them as well"
         )
     return None
 
@@ -302,6 +408,9 @@ def without(names: Sequence[str], config: table_config.TableConfig) -> Mapping[s
     ):
         if not set(names).isdisjoint(there):
             changes[key] = names_text(set(there) - set(names))
+    for key in map(secondary_indexes.column_key, names):
+        if key in config.properties:
+            changes[key] = None
     return changes
 
 

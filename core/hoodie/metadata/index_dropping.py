@@ -14,8 +14,14 @@ from contextlib import closing
 
 from hoodie import environment
 from hoodie.metadata import index_decisions, index_steps
-from hoodie.model import instants, table_config
-from hoodie.timeline import active, metadata_timelines, table_properties, transitions
+from hoodie.model import instants, secondary_indexes, table_config
+from hoodie.timeline import (
+    active,
+    index_definitions,
+    metadata_timelines,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import (
     admission,
     configuration,
@@ -147,6 +153,10 @@ def _take_out(
     """
     client.check_guards()
     changes = index_decisions.without(names, config)
+    # First: by them Apache Hudi's readers use an index, whatever the properties say.
+    index_definitions.remove(
+        client.storage, list(filter(secondary_indexes.has_own_definition, names))
+    )
     if not config.has_foreign_writers:
         left = index_steps.left_in(client, names)
         if changes:

@@ -26,6 +26,7 @@ from hoodie.model import (
     key_changes,
     plans,
     schemas,
+    secondary_indexes,
     table_config,
 )
 from hoodie.storage import scratch
@@ -88,6 +89,7 @@ class Begun:
         schema: Its columns.
         wanted: Which statistics.
         record_groups: How many file groups a record index has; as of `begin`.
+        secondary: The secondary indexes, with how many file groups each has.
     """
 
     opened: OpenAction
@@ -98,6 +100,7 @@ class Begun:
     schema: schemas.TableSchema
     wanted: file_statistics.Wanted
     record_groups: RecordGroups = field(default_factory=dict)
+    secondary: Mapping[secondary_indexes.Definition, int] = field(default_factory=dict)
 
 
 def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_decisions.Build]:
@@ -115,6 +118,30 @@ def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_dec
             plan = plans.Indexing(partitions=())
         found.append(index_decisions.Build(instant=each, plan=plan))
     return found
+
+
+def columns_of(
+    storage: Storage,
+    config: table_config.TableConfig,
+    builds: Sequence[index_decisions.Build],
+    wanted: Sequence[str],
+) -> Mapping[str, str]:
+    """Return the columns of secondary indexes that are wanted, and are ready, or planned.
+
+    A request if one is ready.
+
+    Raises:
+        HoodieError: As `index_definitions.of_secondary_indexes`: it can be dropped.
+    """
+    planned = {
+        each.name: column
+        for build in builds
+        for each in build.plan.partitions
+        if (column := each.extra.get(secondary_indexes.COLUMN_KEY)) is not None
+    }
+    ready = [name for name in config.metadata_partitions if name in wanted]
+    found = index_definitions.of_secondary_indexes(storage, config, ready)
+    return planned | {each.partition: each.column for each in found}
 
 
 def taken_over(
@@ -153,7 +180,7 @@ def begin(
         opened: The action.
         plan: Its plan.
         scope: In which it is decided.
-        record_groups: How many file groups a record index gets, or as many as there are files of:
+        record_groups: How many file groups an index of keys gets, or as many as there are files of:
             writers count those that a dead builder has left. Of an index of each partition these
             are a partition's; one that came into being meanwhile gets one.
 
@@ -184,6 +211,7 @@ def begin(
     _refuse_grown(plan, config, columns)
     wanted = wanted_statistics(client.storage, config, since, columns)
     changes |= define_statistics(client.storage, config, since, wanted)
+    secondary = _secondary(client, plan, config, columns, record_groups.get(None, 0))
     if key_changes.RECORD_INDEX in plan.names:
         if plan.is_partitioned:
             # Also a partition without rows: writers find file groups in each that there is.
@@ -194,9 +222,15 @@ def begin(
             client.storage, is_ours, is_partitioned=plan.is_partitioned
         )
         changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+    names_of_pairs = [each.partition for each in secondary]
+    for each in secondary:
+        changes[secondary_indexes.column_key(each.partition)] = each.column
+    left = left_in(client, names_of_pairs)
     time = client.time_after(scope, true_time.Parity.EPOCH)
-    for name in plan.names:
-        found = groups(name, record_groups)
+    made = {name: groups(name, record_groups) for name in plan.names if name not in names_of_pairs}
+    for each, count in secondary.items():
+        made[each.partition] = partition_making.groups(each.partition, count)
+    for name, found in made.items():
         partition_making.begin(
             beside(client), name, found, time, is_ours, threads=client.parallelism
         )
@@ -204,6 +238,9 @@ def begin(
         id=client.random.uuid(), time=time, author=str(client.author), properties=changes
     )
     publication.make(client, scope, change, is_ours)
+    # Nothing of another column may be there when the name is published, nor was any of it used.
+    if left:
+        client.storage.delete_unordered([f"{metadata_timelines.DIRECTORY}/{path}" for path in left])
     logger.info("%s: %s begins at %s", client.storage.uri, opened.inflight, time)
     return Begun(
         opened=opened,
@@ -214,7 +251,85 @@ def begin(
         schema=columns,
         wanted=wanted,
         record_groups=record_groups,
+        secondary=secondary,
     )
+
+
+def _secondary(
+    client: Client,
+    plan: plans.Indexing,
+    config: table_config.TableConfig,
+    columns: schemas.TableSchema,
+    count: int,
+) -> Mapping[secondary_indexes.Definition, int]:
+    """Return the secondary indexes of a plan, and how many file groups each is made with.
+
+    Raises:
+        FormatError: The plan does not name a column.
+        UnsupportedError: The column is not of a type that is indexed, or the record index is one of
+            each partition.
+        InvalidInputError: There is no such column.
+        ConflictError: The record index was dropped meanwhile.
+    """
+    found: dict[secondary_indexes.Definition, int] = {}
+    for each in plan.partitions:
+        if not secondary_indexes.is_one(each.name):
+            continue
+        column = each.extra.get(secondary_indexes.COLUMN_KEY)
+        if column is None:
+            raise errors.FormatError(
+                f"the plan to build {each.name} of {client.storage.uri} names no column, expected "
+                f"{secondary_indexes.COLUMN_KEY}: give it up by `hoodie index drop {each.name}`"
+            )
+        definition = index_definitions.by_column(config, each.name, column)
+        refusal = secondary_indexes.column_refusal(definition, columns.arrow, config.name)
+        if refusal is not None:
+            raise refusal
+        left = metadata_writing.group_ids(beside(client), each.name)
+        found[definition] = max([count, *(1 + _number(file_id) for file_id in left)])
+    if found and key_changes.RECORD_INDEX in config.metadata_partitions:
+        if index_definitions.is_partitioned(client.storage):
+            raise errors.UnsupportedError(
+                f"the record index of {client.storage.uri} is one of each partition, and a "
+                "secondary index needs one that has each key once in the table"
+            )
+    elif found and key_changes.RECORD_INDEX not in plan.names:
+        raise errors.ConflictError(
+            f"{key_changes.RECORD_INDEX} of {client.storage.uri} was dropped meanwhile: build it "
+            "first"
+        )
+    return found
+
+
+def _number(file_id: str) -> int:
+    """Return the number of a file group whose partition numbers all of them."""
+    return int(file_id.removesuffix("-0").rpartition("-")[2])
+
+
+def define(client: Client, names: Sequence[str]) -> None:
+    """Write the definitions of secondary indexes that are ready, by which other engines read them.
+
+    A request, and if one is missing a lock scope. Not before an index is ready: Apache Hudi's
+    readers use what is defined.
+
+    Args:
+        client: Of the table.
+        names: Of indexes.
+    """
+    wanted = list(filter(secondary_indexes.is_one, names))
+    config = table_properties.load(client.storage, client.clock)
+    if not wanted or not index_definitions.undefined(client.storage, config, wanted):
+        return
+
+    def decide(scope: table_lock.LockScope) -> None:
+        now = table_properties.load(client.storage, client.clock)
+        ready = [name for name in wanted if name in now.metadata_partitions]
+        lacking = index_definitions.undefined(client.storage, now, ready)
+        scope.check()
+        if lacking:
+            index_definitions.put_of_secondary_indexes(client.storage, lacking)
+
+    client.lock.decide(decide)
 
 
 def wanted_statistics(

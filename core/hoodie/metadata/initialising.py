@@ -30,7 +30,7 @@ from hoodie.filegroup import (
     snapshots,
 )
 from hoodie.metadata import initial_statistics, late_changes, partition_making
-from hoodie.model import file_statistics, table_config
+from hoodie.model import file_statistics, secondary_indexes, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -147,7 +147,8 @@ def drop_by(client: Client) -> bool:
         config = table_properties.load(client.storage, client.clock)
         has_any = bool(config.metadata_partitions or config.metadata_partitions_inflight)
         if has_any:
-            configuration.put(client, scope, _WITHOUT)
+            columns = [key for key in config.properties if secondary_indexes.is_column_key(key)]
+            configuration.put(client, scope, {**_WITHOUT, **dict.fromkeys(columns)})
         return has_any
 
     had_any = client.lock.decide(decide)

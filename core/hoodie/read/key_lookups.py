@@ -1,4 +1,4 @@
-"""Reads that ask for record keys: which ones."""
+"""Reads that ask for record keys, or for values of a column: which ones."""
 
 import itertools
 import math
@@ -26,8 +26,9 @@ def keys_of(
     fields = config.record_key_fields
     if where is None or not fields or not key_generators.has_one_key_text(config):
         return None
-    values = [_texts(where, name, schema) for name in fields]
-    known = [each for each in values if each is not None]
+    values = [texts_of(where, name, schema) for name in fields]
+    # An empty text has another text in a key.
+    known = [each for each in values if each is not None and all(each)]
     if len(known) < len(fields) or math.prod(map(len, known)) > _KEYS_MAX:
         return None
     if not key_generators.names_fields(config):
@@ -38,8 +39,14 @@ def keys_of(
     return pa.array([",".join(parts) for parts in itertools.product(*named)], pa.string())
 
 
-def _texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> Sequence[str] | None:
-    """Return the texts of the values that a filter leaves a key field; None for any value."""
+def texts_of(where: predicates.Predicate, name: str, schema: pa.Schema) -> Sequence[str] | None:
+    """Return the texts of the values that a filter leaves a column; None for any value.
+
+    Args:
+        where: The filter.
+        name: The column.
+        schema: The table's columns.
+    """
     kind = schema.field(name).type if name in schema.names else None
     if kind is None or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
         return None
@@ -53,5 +60,4 @@ def _texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> Sequenc
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             continue
         found = set(texts) if found is None else found & set(texts)
-    # An empty text, or null, has another text in a key.
-    return None if found is None or not all(found) else sorted(found)
+    return None if found is None or None in found else sorted(found)

@@ -1,8 +1,8 @@
 """Which file slices a read needs: a snapshot, less what the filter excludes.
 
 A filter excludes partitions by the values in their paths and by their statistics, and file slices
-by the bucket of a key, by the record index, by the statistics of their files and by bloom filters
-of keys. All but the first of each are those of the metadata table.
+by the bucket of a key, by the record index, by secondary indexes, by the statistics of their files
+and by bloom filters of keys. All but the first of each are those of the metadata table.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
@@ -27,6 +27,7 @@ from hoodie.filegroup import (
     metadata_table,
     reading,
     record_index,
+    secondary_index,
     snapshots,
 )
 from hoodie.index import foreign_groups, tables
@@ -37,9 +38,11 @@ from hoodie.model import (
     partition_columns,
     predicates,
     schemas,
+    secondary_indexes,
     table_config,
 )
 from hoodie.read import key_lookups, pruning, tasks
+from hoodie.timeline import index_definitions
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +62,10 @@ _NOT_KEPT_UP = (
 )
 
 
+_NOT_OF_BASE_FILES = "a read of base files alone has older values than the index"
+_NO_METADATA_TABLE = "the metadata table cannot be used"
+
+
 class Means(enum.Enum):
     """What leaves out partitions or file slices; in this order."""
 
@@ -66,6 +73,7 @@ class Means(enum.Enum):
     PARTITION_STATISTICS = "partition statistics"
     KEY_BUCKETS = "buckets of keys"
     RECORD_INDEX = "look-ups in a record index"
+    SECONDARY_INDEX = "look-ups in secondary indexes"
     COLUMN_STATISTICS = "column statistics"
     BLOOM_FILTERS = "bloom filters"
 
@@ -258,8 +266,9 @@ class _Skipping:
             left,
             keys,
             record_index.may_hold,
-            lambda each: tables.is_in_record_index(self.config, each.group.file_id),
+            self._is_in_record_index,
         )
+        left = self._by_secondary_indexes(left)
         left = self._by_statistics(
             Means.COLUMN_STATISTICS,
             file_statistics.COLUMN_STATS,
@@ -269,6 +278,77 @@ class _Skipping:
         return self._by_keys(
             Means.BLOOM_FILTERS, file_statistics.BLOOM_FILTERS, left, keys, key_filters.may_hold
         )
+
+    def _is_in_record_index(self, file_slice: files.FileSlice) -> bool:
+        return tables.is_in_record_index(self.config, file_slice.group.file_id)
+
+    def _by_secondary_indexes(self, found: list[files.FileSlice]) -> list[files.FileSlice]:
+        """Return the slices that may hold a row with the values that a filter names.
+
+        It is a step of tables alone that have such an index. Rows as a base file has them may have
+        values that the index has no more.
+        """
+        names = sorted(filter(secondary_indexes.is_one, self.config.metadata_partitions))
+        where = self._about_files
+        if not names:
+            return found
+        left, unused = found, None
+        if where is not None and len(found) > 1:
+            if self.query.is_read_optimized and not self.config.is_copy_on_write:
+                unused = _NOT_OF_BASE_FILES
+            else:
+                left, unused = self._looked_up(names, found, where)
+        self._add(Means.SECONDARY_INDEX, found, left, unused)
+        return left
+
+    def _looked_up(
+        self,
+        names: Sequence[str],
+        found: list[files.FileSlice],
+        where: predicates.Predicate,
+    ) -> tuple[list[files.FileSlice], str | None]:
+        """Return what secondary indexes do not exclude, or why one is not used."""
+        metadata = self.snapshot.metadata
+        if metadata is None:
+            return found, _NO_METADATA_TABLE
+        if key_changes.RECORD_INDEX not in self.config.metadata_partitions:
+            return found, "the table has no record index, by which the rows of keys are found"
+        left, unused = found, None
+        try:
+            # Before any file is listed: those of one that was dropped are gone before its name is
+            # given again.
+            definitions = index_definitions.of_secondary_indexes(
+                metadata.data_storage, self.config, names
+            )
+        except (errors.FormatError, errors.UnsupportedError) as error:
+            return found, str(error)
+        for each in definitions:
+            values = key_lookups.texts_of(where, each.column, self.columns)
+            if values is not None:
+                left, unused = self._with_values(each, pa.array(values, pa.string()), left)
+        return left, unused
+
+    def _with_values(
+        self,
+        definition: secondary_indexes.Definition,
+        values: pa.Array,
+        found: list[files.FileSlice],
+    ) -> tuple[list[files.FileSlice], str | None]:
+        """Return the slices that may hold a row with some values, or why all are left.
+
+        Slices of whose keys the record index may not have each one are all left.
+        """
+        asked = [each for each in found if self._is_in_record_index(each)]
+        if not asked:
+            return found, _NOT_KEPT_UP
+        some, unused = self._asked(
+            Means.SECONDARY_INDEX,
+            definition.partition,
+            asked,
+            lambda table, few: secondary_index.may_hold(table, definition, few, values),
+        )
+        left_out = {each.group for each in asked} - {each.group for each in some}
+        return [each for each in found if each.group not in left_out], unused
 
     def _by_keys(
         self,
@@ -350,7 +430,7 @@ class _Skipping:
         if partition not in self.config.metadata_partitions:
             return found, "the table does not have them"
         if metadata is None:
-            return found, "the metadata table cannot be used"
+            return found, _NO_METADATA_TABLE
         try:
             return list(compress(found, ask(metadata, found))), None
         except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:

@@ -17,7 +17,12 @@ from hoodie.filegroup import (
     statistics_reading,
 )
 from hoodie.model import file_statistics, files, instants, key_changes, schemas, table_config
-from hoodie.services import bloom_filter_checks, metadata_statistics, record_index_checks
+from hoodie.services import (
+    bloom_filter_checks,
+    metadata_statistics,
+    record_index_checks,
+    secondary_index_checks,
+)
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, index_definitions, metadata_timelines
 
@@ -178,16 +183,19 @@ class Validation:
         statistics: In what is in them.
         filters: In the bloom filters of their keys.
         keys: In the file groups of keys, by the record index.
+        pairs: In the rows of values, by secondary indexes.
         files: So many files were compared.
         files_read: So many were looked into for their statistics.
         filters_compared: So many base files were looked into for their bloom filters.
-        groups_compared: So many file groups were looked into for their keys.
+        groups_compared: So many file groups were looked into for their keys, or for the values that
+            secondary indexes have.
     """
 
     differences: tuple[Difference, ...]
     statistics: tuple[metadata_statistics.WrongStatistics, ...]
     filters: tuple[bloom_filter_checks.WrongFilter, ...]
     keys: tuple[record_index_checks.WrongKeys, ...]
+    pairs: tuple[secondary_index_checks.MissingPairs, ...]
     files: int
     files_read: int
     filters_compared: int
@@ -197,7 +205,7 @@ class Validation:
     def is_right(self) -> bool:
         """Whether there is no difference that reads rely on."""
         wrong = any(each.is_relied_on for each in self.statistics)
-        return not (self.differences or wrong or self.filters or self.keys)
+        return not (self.differences or wrong or self.filters or self.keys or self.pairs)
 
 
 def validate(
@@ -213,7 +221,7 @@ def validate(
     Writers may go on meanwhile. One listing of the table, the metadata table's `files`, and if it
     has statistics what `metadata_statistics` reads, and if it has bloom filters each of them, and
     the footer of each base file; of a partition at a time. If it has a record index, the keys of
-    each file slice, merged, and where they are by it.
+    each file slice, merged, and where they are by it; and of secondary indexes the values.
 
     Args:
         storage: The table's.
@@ -233,6 +241,7 @@ def validate(
         raise errors.NotFoundError(f"{storage.uri} has no metadata table")
 
     wanted = index_definitions.wanted_statistics(storage, config, schema)
+    secondary = index_definitions.of_secondary_indexes(storage, config, config.metadata_partitions)
 
     def compare(snapshot: snapshots.Snapshot) -> Validation:
         table = metadata_table.MetadataTable(storage, snapshot.timeline)
@@ -259,6 +268,7 @@ def validate(
             filters = table.partition(file_statistics.BLOOM_FILTERS, is_held=False)
         wrong_filters: list[bloom_filter_checks.WrongFilter] = []
         wrong_keys: list[record_index_checks.WrongKeys] = []
+        missing_pairs: list[secondary_index_checks.MissingPairs] = []
         has_record_index = key_changes.RECORD_INDEX in config.metadata_partitions
         whole_schema = schemas.from_arrow(schema, config.name)
         reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
@@ -277,14 +287,20 @@ def validate(
                 whole = [each for each in data_files if isinstance(each, files.BaseFile)]
                 filters_compared += len(whole)
                 wrong_filters += bloom_filter_checks.wrong_filters(storage, engine, filters, whole)
-            if has_record_index:
+            if has_record_index or secondary:
                 groups_compared += len(slices)
+            for each in secondary:
+                missing_pairs += secondary_index_checks.missing_pairs(
+                    table, each, reader, engine, slices
+                )
+            if has_record_index:
                 wrong_keys += record_index_checks.wrong_keys(table, reader, engine, slices)
         return Validation(
             differences=tuple(differences),
             statistics=tuple(wrong),
             filters=tuple(wrong_filters),
             keys=tuple(wrong_keys),
+            pairs=tuple(missing_pairs),
             files=files_seen,
             files_read=statistics.files,
             filters_compared=filters_compared,

@@ -9,7 +9,14 @@ from collections.abc import Iterable
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records
-from hoodie.model import file_statistics, key_changes, key_generators, settings, table_config
+from hoodie.model import (
+    file_statistics,
+    key_changes,
+    key_generators,
+    secondary_indexes,
+    settings,
+    table_config,
+)
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
@@ -184,10 +191,14 @@ def options_of_indexes(names: Iterable[str]) -> dict[str, str]:
     """Return the options by which writers of other engines keep indexes up.
 
     Args:
-        names: Partitions of a metadata table; a record index is one of the whole table.
+        names: Partitions of a metadata table; a record index is one of the whole table, and a
+            secondary index stays for as long as that is kept up.
     """
     known = {**_INDEXES, key_changes.RECORD_INDEX: _RECORD_INDEX}
-    return {key: _flag(True) for name in names for key in known.get(name, ())}
+    wanted = (
+        key_changes.RECORD_INDEX if secondary_indexes.is_one(each) else each for each in names
+    )
+    return {key: _flag(True) for name in wanted for key in known.get(name, ())}
 
 
 def _metadata(
@@ -198,7 +209,7 @@ def _metadata(
     A metadata table that this project does not keep up goes by the next write with them.
     """
     ready, building = set(config.metadata_partitions), set(config.metadata_partitions_inflight)
-    is_kept = ready <= metadata_records.KEPT and not building
+    is_kept = all(map(metadata_records.is_kept_up, ready)) and not building
     found = {
         "hoodie.metadata.enable": _flag(bool(ready) and is_kept),
         "hoodie.metadata.auto.delete.partitions": _flag(not is_kept),

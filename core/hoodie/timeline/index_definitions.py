@@ -10,12 +10,14 @@ needs a definition, and in tables of early releases. Source: `HoodieIndexDefinit
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import file_statistics, key_changes, plans, table_config
+from hoodie.model import file_statistics, key_changes, plans, secondary_indexes, table_config
 from hoodie.storage.protocol import Storage
 
 PATH = ".hoodie/.index_defs/index.json"
@@ -24,6 +26,7 @@ BYTES_MAX = 16 << 20
 """A longer file is not read."""
 
 _TRIES_MAX = 10
+_Secondary: TypeAlias = secondary_indexes.Definition
 _HAS_VALUE_TYPES = {None: None, "V1": False, "V2": True}
 
 
@@ -59,6 +62,83 @@ def is_partitioned(storage: Storage) -> bool:
         _object(_read(storage).get(key_changes.RECORD_INDEX, {}), source).get("indexOptions") or {}
     )
     return str(_object(options, source).get(plans.IS_PARTITIONED, False)).lower() == "true"
+
+
+def of_secondary_indexes(
+    storage: Storage, config: table_config.TableConfig, partitions: Collection[str]
+) -> tuple[secondary_indexes.Definition, ...]:
+    """Return the definitions of secondary indexes, by name; one request if there are any.
+
+    Of an index that is being built, or whose builder has died before it wrote the definition, the
+    table's properties have the column.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        partitions: Of the metadata table; those that are no secondary index are left out.
+
+    Raises:
+        FormatError: The definitions are damaged, or one is missing.
+        UnsupportedError: One is of several columns, or of a version that is not known.
+    """
+    names = sorted(filter(secondary_indexes.is_one, partitions))
+    if not names:
+        return ()
+    definitions = _read(storage)
+    return tuple(_secondary_index(storage, config, name, definitions) for name in names)
+
+
+def names(storage: Storage) -> frozenset[str]:
+    """Return the names of the indexes that are defined; one request.
+
+    Raises:
+        FormatError: The definitions are damaged.
+    """
+    return frozenset(_read(storage))
+
+
+def undefined(
+    storage: Storage, config: table_config.TableConfig, partitions: Collection[str]
+) -> tuple[secondary_indexes.Definition, ...]:
+    """Return those of `of_secondary_indexes` that only the properties have; one request."""
+    there = names(storage)
+    lacking = [name for name in partitions if name not in there]
+    return of_secondary_indexes(storage, config, lacking)
+
+
+def by_column(config: table_config.TableConfig, name: str, column: str) -> _Secondary:
+    """Return a secondary index as it is built in a table."""
+    is_hashed_by_value = config.version > table_config.VERSION_WITH_PAYLOADS
+    return _Secondary(partition=name, column=column, is_hashed_by_value=is_hashed_by_value)
+
+
+def _secondary_index(
+    storage: Storage,
+    config: table_config.TableConfig,
+    name: str,
+    definitions: Mapping[str, object],
+) -> _Secondary:
+    source = f"{storage.uri}/{PATH}, {name}"
+    column = config.properties.get(secondary_indexes.column_key(name))
+    is_ready = name in config.metadata_partitions
+    if column is not None and not (is_ready and name in definitions):
+        return by_column(config, name, column)
+    if name not in definitions:
+        raise errors.FormatError(
+            f"{storage.uri}/{PATH} does not define {name}, which the metadata table has: drop it "
+            f"by `hoodie index drop {name}`"
+        )
+    fields = _object(definitions[name], source)
+    found = _definition(fields, source)
+    if fields.get("indexType") != secondary_indexes.TYPE or len(found.columns) != 1:
+        raise errors.UnsupportedError(
+            f"{source} is of type {fields.get('indexType')!r:.80} and of the columns "
+            f"{', '.join(found.columns)}, expected a {secondary_indexes.TYPE} of one column"
+        )
+    plain = by_column(config, name, found.columns[0])
+    if found.has_value_types is None:
+        return plain
+    return replace(plain, is_hashed_by_value=found.has_value_types)
 
 
 def of_statistics(storage: Storage) -> file_statistics.Definition | None:
@@ -172,6 +252,45 @@ def put_of_record_index(
 
 def _encoded(definitions: Mapping[str, object]) -> bytes:
     return json.dumps({"indexDefinitions": definitions}, indent=2).encode()
+
+
+def put_of_secondary_indexes(
+    storage: Storage, definitions: Iterable[secondary_indexes.Definition]
+) -> None:
+    """Write the definitions of secondary indexes beside those that are there; as Apache Hudi does.
+
+    Raises:
+        FormatError: What is there is damaged.
+        StorageError: Not done.
+    """
+    added: dict[str, object] = {
+        each.partition: {
+            "indexName": each.partition,
+            "indexType": secondary_indexes.TYPE,
+            "indexFunction": "identity",
+            "sourceFields": [each.column],
+            "indexOptions": {},
+            "version": "V2" if each.is_hashed_by_value else "V1",
+        }
+        for each in definitions
+    }
+    _put(storage, {**_read(storage), **added})
+
+
+def remove(storage: Storage, names: Collection[str]) -> bool:
+    """Remove the definitions of indexes; return whether there were any.
+
+    Raises:
+        FormatError: What is there is damaged.
+        StorageError: Not done.
+    """
+    if not names:
+        return False
+    there = _read(storage)
+    left = {name: found for name, found in there.items() if name not in names}
+    if len(left) < len(there):
+        _put(storage, left)
+    return len(left) < len(there)
 
 
 def _put(storage: Storage, definitions: Mapping[str, object]) -> None:

@@ -579,6 +579,7 @@ class _Commit:
         return metadata_records.Changes(
             written=settled.written,
             removed_keys=settled.removed,
+            pairs=settled.pairs,
             filters=self._late.filters,
             published=published,
         )

@@ -152,12 +152,14 @@ def _metadata_refusal(config: table_config.TableConfig) -> Refusal:
             f"the metadata table of {config.name} has {', '.join(sorted(ready))} without "
             f"{metadata_table.FILES}, on which the others stand: drop it by `hoodie metadata drop`"
         )
-    others = sorted(set(config.metadata_partitions_kept_up) - metadata_records.KEPT)
+    kept_up = config.metadata_partitions_kept_up
+    others = sorted({each for each in kept_up if not metadata_records.is_kept_up(each)})
     if others:
         return errors.UnsupportedError(
             f"the metadata table of {config.name} has {', '.join(others)}, which this version does "
-            f"not keep up, expected {', '.join(sorted(metadata_records.KEPT))} only: drop them "
-            "with Apache Hudi, or the metadata table by `hoodie metadata drop`"
+            f"not keep up, expected {', '.join(sorted(metadata_records.KEPT))} and secondary "
+            f"indexes only: drop them by `hoodie index drop TABLE {' '.join(others)}`, or the "
+            "metadata table by `hoodie metadata drop`"
         )
     return None
 

@@ -45,6 +45,7 @@ from hoodie.write import (
     replacements,
     retries,
     schema_conflicts,
+    secondary_pairs,
     streaming,
     tasks,
 )
@@ -187,9 +188,17 @@ class WriteSession:
         self, metadata: commits.CommitMetadata, looked_up: Sequence[key_changes.LookedUp]
     ) -> lifecycle.Adjustment:
         client, schema = self._client, self.task.stored_schema
-        settling = record_keys.settling(
+        of_keys = record_keys.settling(
             client.storage, schema, metadata.replaced, client.parallelism, looked_up
         )
+        mode = client.settings.concurrency
+        write = secondary_pairs.Write(
+            requested_time=self.requested_time,
+            retired=metadata.replaced,
+            is_alone=mode is not settings.ConcurrencyMode.NON_BLOCKING,
+            threads=client.parallelism,
+        )
+        settling = secondary_pairs.settling(client.storage, schema, write, of_keys)
         keeps_newer = self._client.settings.keeps_newer_columns
         return lifecycle.Adjustment(
             metadata=self._choice_of_columns if keeps_newer else None, keys=settling

@@ -38,6 +38,9 @@ class IndexRequestSpec(fields.Block):
         description="Partitions of the table's metadata table."
     )
     partitioned: bool = Field(default=False, description=table_indexes.PARTITIONED)
+    columns: table_indexes.IndexColumns | None = Field(
+        default=None, description="The columns of secondary indexes, by the names of these."
+    )
     ensure: Ensure = Field(
         default=Ensure.PRESENT,
         description=(
@@ -120,11 +123,13 @@ RULES: rules.Rules[IndexRequestSpec] = rules.Rules(
             cel="!self.partitioned || 'record_index' in self.indexes",
             holds=lambda spec: table_indexes.may_be_partitioned(spec.indexes, spec.partitioned),
         ),
+        table_indexes.columns_rule("", lambda spec: (spec.indexes, spec.columns or {})),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),
         rules.immutable("indexes", lambda spec: spec.indexes),
         rules.immutable("partitioned", lambda spec: spec.partitioned),
+        rules.immutable_optional("columns", lambda spec: spec.columns),
     ),
 )

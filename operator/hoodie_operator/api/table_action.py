@@ -180,6 +180,9 @@ class IndexBuildParameters(fields.Block):
         description="Partitions of the table's metadata table."
     )
     partitioned: bool = Field(default=False, description=table_indexes.PARTITIONED)
+    columns: table_indexes.IndexColumns | None = Field(
+        default=None, description="The columns of secondary indexes, by the names of these."
+    )
     validation: table_indexes.Validation = Field(
         default=table_indexes.Validation.NONE,
         description="How much of the table is compared with its metadata table afterwards.",
@@ -326,6 +329,13 @@ def _goes_with(
     )
 
 
+def _indexes_to_build(
+    spec: TableActionSpec,
+) -> tuple[tuple[str, ...], Mapping[str, str]] | None:
+    how = spec.index_build
+    return None if how is None else (how.indexes, how.columns or {})
+
+
 def _plan(spec: TableActionSpec) -> compaction_plan.Plan | None:
     return None if spec.compaction is None else spec.compaction.plan
 
@@ -388,6 +398,7 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
                 spec.type is not ActionType.INDEX_BUILD or spec.index_build is not None
             ),
         ),
+        table_indexes.columns_rule("indexBuild", _indexes_to_build),
         rules.Rule(
             name="partitioned-record-index",
             field="indexBuild.partitioned",

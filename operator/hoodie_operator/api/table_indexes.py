@@ -1,31 +1,43 @@
-"""Indexes that are built beside writers: their names, and how a build is checked."""
+"""Indexes that are built beside writers: their names and columns, and how a build is checked."""
 
 import enum
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Annotated, Final, TypeVar
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from hoodie.metadata import index_decisions
-from hoodie.model import key_changes
+from hoodie.model import key_changes, secondary_indexes
+from hoodie_operator.api import fields, rules
 
 NAMES: Final = tuple(index_decisions.BUILDABLE)
+_LENGTH_MAX: Final = 128
+_COUNT_MAX: Final = 16
+_SECONDARY: Final = rf"{secondary_indexes.PREFIX}[A-Za-z0-9_]{{1,100}}"
+
+NAME_PATTERN: Final = rf"^({'|'.join(NAMES)}|{_SECONDARY})$"
 
 
 def _checked_name(name: str) -> str:
-    if name not in NAMES:
-        raise ValueError(f"expected one of {', '.join(NAMES)}")
+    if name not in NAMES and not secondary_indexes.is_buildable(name):
+        raise ValueError(f"expected one of {', '.join(NAMES)} or {secondary_indexes.PREFIX}NAME")
     return name
 
 
 IndexName = Annotated[
     str,
     AfterValidator(_checked_name),
-    WithJsonSchema({"type": "string", "enum": list(NAMES)}),
+    WithJsonSchema({"type": "string", "maxLength": _LENGTH_MAX, "pattern": NAME_PATTERN}),
 ]
 """A partition of a metadata table."""
 
-IndexNames = Annotated[tuple[IndexName, ...], Field(min_length=1, max_length=len(NAMES))]
+IndexNames = Annotated[tuple[IndexName, ...], Field(min_length=1, max_length=_COUNT_MAX)]
+
+IndexColumns = Annotated[
+    dict[Annotated[str, StringConstraints(max_length=_LENGTH_MAX)], fields.ColumnName],
+    Field(max_length=_COUNT_MAX),
+]
+"""Columns by the names of their indexes, of which a rule says which there are."""
 
 
 PARTITIONED: Final = (
@@ -45,3 +57,34 @@ class Validation(enum.Enum):
     NONE = "None"
     SAMPLE = "Sample"
     WHOLE = "Whole"
+
+
+Spec = TypeVar("Spec")
+_Wanted = tuple[Collection[str], Mapping[str, str]]
+
+
+def columns_rule(block: str, get: Callable[[Spec], _Wanted | None]) -> rules.Rule[Spec]:
+    """Return the rule that secondary indexes have columns, and nothing else has.
+
+    Args:
+        block: The field that holds `indexes` and `columns`; empty for the spec itself.
+        get: Returns both; None for a spec without the block.
+    """
+    path = f"{block}." if block else ""
+    names, columns = f"self.{path}indexes", f"self.{path}columns"
+    prefix = secondary_indexes.PREFIX
+    given = (
+        f"(has({columns}) ? {columns}.all(n, n.startsWith('{prefix}') && n in {names}) : true) && "
+        f"{names}.all(n, !n.startsWith('{prefix}') || (has({columns}) && n in {columns}))"
+    )
+    return rules.Rule(
+        name=f"{block}-columns" if block else "columns",
+        field=f"{path}columns",
+        message=f"must have a column for each {prefix}NAME of indexes, and no other",
+        cel=f"!has(self.{block}) || ({given})" if block else given,
+        holds=lambda spec: (wanted := get(spec)) is None or _have_columns(*wanted),
+    )
+
+
+def _have_columns(names: Collection[str], columns: Mapping[str, str]) -> bool:
+    return set(columns) == set(filter(secondary_indexes.is_one, names))

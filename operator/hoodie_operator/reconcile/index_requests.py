@@ -134,7 +134,10 @@ def _have(
         )
         return [_set(world, me, verdict)]
     parameters = table_action.IndexBuildParameters(
-        indexes=names, partitioned=is_partitioned, validation=me.spec.validation
+        indexes=me.spec.indexes,
+        partitioned=is_partitioned,
+        columns=me.spec.columns,
+        validation=me.spec.validation,
     )
     spec = _spec(me, _BUILD).model_copy(update={"index_build": parameters})
     return _act(world, me, table, spec, refused, _external_writers(me, seen))

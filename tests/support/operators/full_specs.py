@@ -189,8 +189,9 @@ _SAVEPOINT: Spec = {
 }
 _INDEX_REQUEST: Spec = {
     "tableRef": _REFERENCE,
-    "indexes": ["column_stats", "record_index"],
+    "indexes": ["bloom_filters", "record_index", "secondary_index_city"],
     "partitioned": True,
+    "columns": {"secondary_index_city": "city"},
     "ensure": "Absent",
     "deletionPolicy": "Drop",
     "validation": "Whole",
@@ -283,8 +284,9 @@ FULL: Mapping[str, Sequence[Spec]] = {
             "tableRef": _REFERENCE,
             "type": "IndexBuild",
             "indexBuild": {
-                "indexes": ["record_index"],
+                "indexes": ["record_index", "secondary_index_city"],
                 "partitioned": True,
+                "columns": {"secondary_index_city": "city"},
                 "validation": "Sample",
             },
         },

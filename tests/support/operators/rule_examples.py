@@ -224,6 +224,24 @@ def _plan_examples(kind: str, base: Spec, place: str) -> Mapping[tuple[str, str]
     }
 
 
+def _columns_examples(base: Spec, block: str) -> Examples:
+    """Return specs with columns of secondary indexes, in a block or in the spec itself."""
+
+    def of(indexes: Sequence[str], columns: Mapping[str, str] | None) -> Spec:
+        return edited(base, **{f"{block}indexes": list(indexes), f"{block}columns": columns})
+
+    both = ["record_index", "secondary_index_a"]
+    return Examples(
+        accepted=[base, of(both, {"secondary_index_a": "left"}), of(["column_stats"], {})],
+        refused=[
+            of(both, None),
+            of(both, {"secondary_index_b": "left"}),
+            of(["record_index"], {"record_index": "left"}),
+            of(both, {"secondary_index_a": "left", "record_index": "left"}),
+        ],
+    )
+
+
 WITHIN: Mapping[tuple[str, str], Examples] = {
     **_runtime_examples("Writer"),
     **_runtime_examples("CompactionPolicy"),
@@ -753,6 +771,8 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[edited(INDEX_REQUEST, indexes=["column_stats"], partitioned=True)],
     ),
+    ("IndexRequest", "columns"): _columns_examples(INDEX_REQUEST, ""),
+    ("TableAction", "indexBuild-columns"): _columns_examples(INDEX_BUILD, "indexBuild__"),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
@@ -816,6 +836,12 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("IndexRequest", "immutable-partitioned"): changes(
         edited(INDEX_REQUEST, indexes=["record_index"]), "partitioned", False, True
+    ),
+    ("IndexRequest", "immutable-columns"): changes(
+        edited(INDEX_REQUEST, indexes=["secondary_index_a"]),
+        "columns",
+        {"secondary_index_a": "left"},
+        {"secondary_index_a": "right"},
     ),
     ("TableAction", "immutable-clean"): changes(
         CLEAN, "clean__keep", {"commits": 1}, {"commits": 2}

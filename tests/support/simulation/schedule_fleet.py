@@ -556,6 +556,8 @@ def _config(plan: Plan) -> table_config.TableConfig:
 def _kind_of_world(plan: Plan) -> type[World]:
     if plan.rows is None:
         return World
+    if plan.indexes_values:
+        return schedule_lookups.ValueWorld
     draws_operations = plan.replacement_rate > 0 or plan.selection_rate > 0
     has_lookups = plan.rows.looks_keys_up or draws_operations
     return schedule_lookups.LookupWorld if has_lookups else schedule_rows.RowsWorld

@@ -15,6 +15,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -28,16 +29,25 @@ from hoodie.model import (
     key_changes,
     predicates,
     schemas,
+    secondary_indexes,
+    settings,
     table_config,
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import record_index_checks
+from hoodie.services import record_index_checks, secondary_index_checks
 from hoodie.storage import protocol
-from hoodie.timeline import active, table_properties
+from hoodie.timeline import active, index_definitions, table_properties
 from hoodie.transaction import heartbeats, lifecycle
 from hoodie.transaction.client import Client, OpenAction
-from hoodie.write import batches, inserted_keys, record_keys, replacements, tasks
+from hoodie.write import (
+    batches,
+    inserted_keys,
+    record_keys,
+    replacements,
+    secondary_pairs,
+    tasks,
+)
 from support.simulation import invariants, schedule, schedule_rows
 from support.simulation.schedule_world import ANOTHER_PARTITION, PARTITION, World
 
@@ -213,11 +223,19 @@ class LookupWorld(World):
     def settling(
         self,
         writer: Client,
+        opened: OpenAction,
         replaced: replacements.Replaced,
         written: Sequence[commits.Written],
     ) -> lifecycle.Settling:
         looked_up = [each for each in written if isinstance(each, key_changes.LookedUp)]
-        return record_keys.settling(writer.storage, SCHEMA, replaced.groups, 1, looked_up)
+        of_keys = record_keys.settling(writer.storage, SCHEMA, replaced.groups, 1, looked_up)
+        mode = self.settings.concurrency
+        write = secondary_pairs.Write(
+            requested_time=opened.requested_time,
+            retired=replaced.groups,
+            is_alone=mode is not settings.ConcurrencyMode.NON_BLOCKING,
+        )
+        return secondary_pairs.settling(writer.storage, SCHEMA, write, of_keys)
 
     def check_metadata(self) -> None:
         """Check also that the record index, if it is there, names the file group of each row."""
@@ -239,6 +257,15 @@ class LookupWorld(World):
         assert not wrong, wrong
         index = record_index.RecordIndex(table)
         assert index.groups.is_partitioned is self.builds_partitioned
+        secondary = index_definitions.of_secondary_indexes(
+            self.storage, config, config.metadata_partitions
+        )
+        for each in secondary:
+            missing = list(
+                secondary_index_checks.missing_pairs(table, each, reader, engine, slices)
+            )
+            assert not missing, missing
+            self.valued += len(self._see(snapshot, self.storage).rows)
         self.located += len(self._see(snapshot, self.storage).rows)
 
     def key_checks(
@@ -371,3 +398,9 @@ class LookupWorld(World):
 def _number(name: str) -> int:
     """Return the value that the rows of a batch have: near those of others, and of few the same."""
     return sum(map(ord, name))
+
+
+class ValueWorld(LookupWorld):
+    """The same with a secondary index of the rows' values, which is built with the record index."""
+
+    indexed_columns = MappingProxyType({f"{secondary_indexes.PREFIX}of_v": "v"})

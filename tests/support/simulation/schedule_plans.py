@@ -83,6 +83,7 @@ class Plan:
         upkeepers: Services that compact the metadata table.
         indexers: Who builds bloom filters, which the metadata table has not, and drops them.
         builds_partitioned: Whether they build a record index of each partition.
+        indexes_values: Whether they build a secondary index with a record index.
         savers: Who creates and deletes savepoints.
         consumers: Consumers of increments, for which cleaning and archiving wait.
         historians: Readers of the archived timeline.
@@ -137,6 +138,7 @@ class Plan:
     upkeepers: int = 0
     indexers: int = 0
     builds_partitioned: bool = False
+    indexes_values: bool = False
     savers: int = 0
     consumers: int = 0
     historians: int = 0
@@ -242,6 +244,8 @@ ROWED_FROM = 400_000
 
 PARTS_BUILT_FROM = 450_000
 """From this seed on these are record indexes of each partition."""
+VALUED_FROM = 500_000
+"""From this seed on secondary indexes of their values, too."""
 
 
 _INDEXES = (
@@ -256,7 +260,11 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     plan = _plan_of(scenario, seed)
     if seed >= ROWED_FROM and plan.indexers:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
-        plan = replace(plan, builds_partitioned=seed >= PARTS_BUILT_FROM)
+        plan = replace(
+            plan,
+            builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM,
+            indexes_values=seed >= VALUED_FROM,
+        )
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan

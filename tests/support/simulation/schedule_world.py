@@ -9,6 +9,7 @@ import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -23,6 +24,7 @@ from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.metadata import (
     index_building,
+    index_decisions,
     index_dropping,
     initial_statistics,
     initialising,
@@ -113,8 +115,10 @@ class World:
     filters = 0  # How many bloom filters were judged.
     skips = 0  # Of how many writes, by statistics, a read with a filter was.
     located = 0  # How many rows were found by a record index that was built.
+    valued = 0  # And by a secondary index.
     index: str = filtered_metadata.PARTITION  # What is built and dropped.
     builds_partitioned = False  # Whether that is a record index of each partition.
+    indexed_columns: Mapping[str, str] = MappingProxyType({})  # Secondary indexes beside it.
 
     def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
@@ -270,14 +274,21 @@ class World:
         """Have the index built; return whether there was none before."""
         target = manager.Target(storage=service.storage, config=self.config, schema=self.schema)
         engine = self.process_of(service).engine
-        done = index_building.build_by(
-            service, target, (self.index,), engine, is_partitioned=self.builds_partitioned
+        request = index_decisions.Request(
+            names=self.indexes,
+            columns=self.indexed_columns,
+            is_partitioned=self.builds_partitioned,
         )
-        return bool(done.built)
+        return bool(index_building.build_by(service, target, request, engine).built)
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        """What is built and dropped."""
+        return (self.index, *self.indexed_columns)
 
     def drop_index(self, service: Client) -> None:
         """Drop the index, or give its build up."""
-        index_dropping.drop_by(service, self.config, (self.index,))
+        index_dropping.drop_by(service, self.config, self.indexes)
 
     def check_index(self, *, builds_max: int, builds_min: int = 1) -> None:
         """Check that the index is ready, and that nothing is being built.
@@ -287,7 +298,7 @@ class World:
             builds_max: So many builds at most have been completed; none of them is pending.
         """
         self.config = table_properties.load(self.storage, self.process("judge").clock)
-        assert self.index in self.config.metadata_partitions
+        assert set(self.indexes) <= set(self.config.metadata_partitions)
         assert not self.config.metadata_partitions_inflight
         indexing = [
             each
@@ -498,7 +509,7 @@ class World:
                     conflicts.commit_check(writer, self.untouched(written), replaced),
                     *self.key_checks(writer, written),
                 ],
-                lifecycle.Adjustment(keys=self.settling(writer, replaced, written)),
+                lifecycle.Adjustment(keys=self.settling(writer, opened, replaced, written)),
             )
         except errors.HoodieError as error:
             if opened.requested_time in self.timeline.pending_times and _is_missing(error):
@@ -700,6 +711,7 @@ class World:
     def settling(
         self,
         writer: Client,
+        opened: OpenAction,
         replaced: replacements.Replaced,
         written: Sequence[commits.Written],
     ) -> lifecycle.Settling:

@@ -103,8 +103,9 @@ class Indexed:
         config: table_config.TableConfig = CONFIG,
         *,
         is_partitioned: bool = False,
+        **types: str,
     ) -> None:
-        self.small = SmallTable(path, config)
+        self.small = SmallTable(path, config, **types)
         self.is_optimistic = True
         self.commits_max = 100
         self.storage = environment.system(parallelism=1).open_storage(str(path))

@@ -8,19 +8,22 @@ import typer
 from hoodie import environment
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import indexes as views
+from hoodie.model import secondary_indexes
 from hoodie.transaction import authors
 
 DETAILS = """Indexes are partitions of a table's metadata table: column_stats, partition_stats,
-which needs column_stats, bloom_filters, and record_index, which has each key once in the table, or
-with `--partitioned` once in each partition of it.
+which needs column_stats, bloom_filters, record_index, which has each key once in the table, or with
+`--partitioned` once in each partition of it, and secondary_index_NAME (`--secondary NAME --column
+COLUMN`), which needs a record_index of the table: by it reads find the rows that have a value in a
+column.
 
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
-index is given up if a key is in two file groups, and refused in a table that other engines may
-write. The others wait there until no write of theirs is pending, up to 15 minutes; an index stays
-if their options for it are on (`hoodie.metadata.index.column.stats.enable`,
-`hoodie.metadata.index.bloom.filter.enable`).
+index is given up if a key is in two file groups. In a table that other engines may write it is
+refused, as a secondary index is; the others wait there until no write of theirs is pending, up to
+15 minutes, and an index stays if their options for it are on
+(`hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.index.bloom.filter.enable`).
 
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
@@ -32,7 +35,9 @@ EXAMPLES = """Examples:
   hoodie index build /data/trips column_stats partition_stats --lock filesystem
   hoodie index build /data/trips record_index --lock filesystem
   hoodie index build /data/trips record_index --partitioned --lock filesystem
+  hoodie index build /data/trips --secondary rider --column rider_id --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
+  hoodie index drop /data/trips --secondary rider --lock filesystem
 """
 
 
@@ -59,18 +64,35 @@ def index(  # noqa: PLR0913 - a parameter an option
             help="With build: record_index is one of each partition, whose keys may be the same.",
         ),
     ] = False,
+    secondary: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With build and drop: the secondary index of this name, secondary_index_NAME.",
+        ),
+    ] = None,
+    column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With build: the column of texts or integers whose values it has.",
+        ),
+    ] = None,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Build an index beside the writers of a table; drop it, or show which there are."""
-    if is_partitioned and action is not Action.BUILD:
-        raise typer.BadParameter("--partitioned is an option of build only")
+    if action is not Action.BUILD and (is_partitioned or column is not None):
+        raise typer.BadParameter("--partitioned and --column are options of build only")
     if action is Action.STATUS:
-        if names:
-            raise typer.BadParameter("INDEX is an argument of build and drop only")
+        if names or secondary is not None:
+            raise typer.BadParameter(
+                "INDEX is an argument of build and drop only, as --secondary is"
+            )
         _status(uri, lock, set_texts, as_json)
         return
+    wanted, columns = _wanted(names or [], secondary, column)
     run = run_settings.parse_beside_writers(set_texts, lock)
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:
@@ -80,12 +102,12 @@ def index(  # noqa: PLR0913 - a parameter an option
         if action is Action.BUILD:
             display.phase("looking for builds")
             done = opened.build_index(
-                names or [], transaction, display.phase, is_partitioned=is_partitioned
+                wanted, transaction, display.phase, is_partitioned=is_partitioned, columns=columns
             )
             shown = views.built(opened.uri, done)
         else:
             display.phase("dropping")
-            dropped = opened.drop_index(names or [], transaction)
+            dropped = opened.drop_index(wanted, transaction)
             shown = views.DroppedDocument(table=opened.uri, dropped=dropped)
     if as_json:
         output.document(shown)
@@ -95,6 +117,18 @@ def index(  # noqa: PLR0913 - a parameter an option
         output.line(views.built_line(shown))
         for finding in shown.findings:
             output.note(finding)
+
+
+def _wanted(
+    names: list[str], secondary: str | None, column: str | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return the names of indexes, and the columns of secondary ones."""
+    if secondary is None:
+        if column is not None:
+            raise typer.BadParameter("--column is that of `hoodie index build --secondary NAME`")
+        return names, {}
+    name = f"{secondary_indexes.PREFIX}{secondary}"
+    return [*names, name], {} if column is None else {name: column}
 
 
 def _status(

@@ -8,6 +8,7 @@ from hoodie.services import (
     metadata_statistics,
     metadata_tables,
     record_index_checks,
+    secondary_index_checks,
 )
 
 
@@ -43,10 +44,12 @@ class ValidationDocument:
             excludes a value.
         filters: A base file each whose bloom filter is another one in the metadata table.
         keys: A file group each with keys that the record index has not there.
+        pairs: A file group each with rows that a secondary index does not have.
         files: So many files were compared.
         files_read: So many were looked into for their statistics.
         filters_compared: So many base files were looked into for their bloom filters.
-        groups_compared: So many file groups were looked into for their keys.
+        groups_compared: So many file groups were looked into for their keys, or for the values of
+            secondary indexes.
     """
 
     table: str
@@ -54,6 +57,7 @@ class ValidationDocument:
     statistics: tuple[metadata_statistics.WrongStatistics, ...]
     filters: tuple[bloom_filter_checks.WrongFilter, ...]
     keys: tuple[record_index_checks.WrongKeys, ...]
+    pairs: tuple[secondary_index_checks.MissingPairs, ...]
     files: int
     files_read: int
     filters_compared: int
@@ -80,6 +84,7 @@ def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocumen
         statistics=found.statistics,
         filters=found.filters,
         keys=found.keys,
+        pairs=found.pairs,
         files=found.files,
         files_read=found.files_read,
         filters_compared=found.filters_compared,
@@ -132,13 +137,14 @@ def validation_lines(shown: ValidationDocument) -> list[str]:
         *map(_statistics_line, shown.statistics),
         *(f"{each.path}: {each.problem}" for each in shown.filters),
         *(f"{each.path}: {each.problem}" for each in shown.keys),
+        *(f"{each.path}: {each.problem}" for each in shown.pairs),
     ]
 
 
 def validation_summary(shown: ValidationDocument) -> str:
     """Return what is said in the end."""
     relied_on = [each for each in shown.statistics if each.is_relied_on]
-    count = sum(map(len, (shown.differences, relied_on, shown.filters, shown.keys)))
+    count = sum(map(len, (shown.differences, relied_on, shown.filters, shown.keys, shown.pairs)))
     found = quantities.counted(count, "difference") if count else "no differences"
     others = len(shown.statistics) - len(relied_on)
     if others:

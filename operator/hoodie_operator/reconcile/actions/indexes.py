@@ -59,8 +59,10 @@ class IndexBuild(WithoutInstant):
         refused = indexes.build_refusal(me, table, seen, names, is_partitioned=is_partitioned)
         if refused is not None:
             return refused
+        assert me.spec.index_build is not None, "a rule has it required"
         return job_specs.BuildIndexes(
             names=names,
+            columns=me.spec.index_build.columns or {},
             validation=_VALIDATIONS[_validation(me)],
             is_partitioned=is_partitioned,
         )

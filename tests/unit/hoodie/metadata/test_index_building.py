@@ -217,7 +217,9 @@ REFUSALS = {
     "twice": ((COLUMN_STATS, COLUMN_STATS), "index column_stats is named twice"),
     "unknown": (("colstats",), "index colstats is not built or dropped: expected column_stats"),
     "files": (("files",), "every metadata table has it"),
-    "secondary index": (("secondary_index_a",), "bloom_filters or record_index"),
+    "expression index": (("expr_index_a",), "record_index or secondary_index_NAME"),
+    "secondary index": (("secondary_index_a",), "has no record_index, expected one"),
+    "secondary index of a bad name": (("secondary_index_a-b",), "is not built or dropped"),
     "no columns": ((PARTITION_STATS,), "has the columns of column_stats, which is missing"),
 }
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from hoodie import errors
@@ -155,3 +156,28 @@ def test_timeline_of_a_metadata_table_stays_while_an_index_is_built() -> None:
     assert not upkeep.archivable(own, timeline(done(50), requested(51, Action.INDEXING)))
     assert not upkeep.archivable(own, timeline(done(50), done(25, Action.INDEXING)))
     assert upkeep.archivable(own, timeline(done(50), done(5, Action.INDEXING)))
+
+
+COLUMNS = pa.schema([("id", pa.string()), ("part", pa.string()), ("at", pa.timestamp("us"))])
+OF_A = "secondary_index_a"
+COLUMN_REFUSALS = {
+    "good": ({OF_A: "id"}, {}, None),
+    "known": ({}, {OF_A: "id"}, None),
+    "the same": ({OF_A: "id"}, {OF_A: "id"}, None),
+    "none": ({}, {}, "was given no column, expected one"),
+    "another": ({OF_A: "id"}, {OF_A: "part"}, "is of the column part, and not of id"),
+    "of another index": ({COLUMN_STATS: "id"}, {OF_A: "id"}, "is that of column_stats"),
+    "missing": ({OF_A: "c"}, {}, "has no column 'c'"),
+    "of a type that is not indexed": ({OF_A: "at"}, {}, "expected a column of texts or integers"),
+    "in paths alone": ({OF_A: "part"}, {}, "data files of t do not have the column part"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMN_REFUSALS)
+def test_secondary_index_is_of_a_column_of_data_files_that_has_texts_or_integers(name: str) -> None:
+    columns, known, expected = COLUMN_REFUSALS[name]
+    request = index_decisions.Request(names=(OF_A,), columns=columns)
+    config = replace(CONFIG, drops_partition_columns=True)
+    found = index_decisions.columns_refusal(request, known, config, COLUMNS)
+    assert (found is None) is (expected is None)
+    assert expected is None or expected in str(found)

@@ -93,7 +93,8 @@ def test_partial_updates_go_by_their_class() -> None:
         ("files", ("true", "false", "false")),
         ("files,column_stats", ("true", "false", "true")),
         ("files,record_index", ("true", "false", "false")),
-        ("files,secondary_index_x", ("false", "true", None)),
+        ("files,record_index,secondary_index_x", ("true", "false", "false")),
+        ("files,expr_index_x", ("false", "true", None)),
     ],
 )
 def test_indexes_of_a_metadata_table(
@@ -151,3 +152,12 @@ def test_table_that_we_do_not_write_has_none(change: dict[str, str], message: st
     config = table_config.from_properties({key: value for key, value in stored.items() if value})
     with pytest.raises(errors.HoodieError, match=message):
         spark_options.options(config, settings.ConcurrencyMode.OPTIMISTIC, LOCK)
+
+
+def test_secondary_index_stays_where_the_record_index_is_kept_up() -> None:
+    found = spark_options.options_of_indexes(["secondary_index_a", "bloom_filters"])
+    assert found == {
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+    }

@@ -1,6 +1,7 @@
 """What is decided about IndexRequests, and about TableActions that build or drop indexes."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -601,4 +602,36 @@ def test_build_of_the_other_kind_is_waited_for() -> None:
 
 def test_every_index_that_is_built_can_be_asked_for() -> None:
     schema = index_request.IndexRequestSpec.model_json_schema()
-    assert schema["properties"]["indexes"]["items"]["enum"] == list(index_decisions.BUILDABLE)
+    pattern = schema["properties"]["indexes"]["items"]["pattern"]
+    for name in (*index_decisions.BUILDABLE, "secondary_index_a", "secondary_index_of_Rider_2"):
+        assert re.search(pattern, name), name
+        assert index_decisions.names_refusal([name]) is None
+    for name in (
+        "files",
+        "secondary_index_",
+        "secondary_index_a-b",
+        "expr_index_a",
+        "record_index2",
+    ):
+        assert re.search(pattern, name) is None, name
+        assert index_decisions.names_refusal([name]) is not None
+
+
+def test_secondary_index_is_built_of_its_column() -> None:
+    here = Indexed()
+    here.see("record_index", "bloom_filters", has_foreign_writers=False)
+    named, columns = ["secondary_index_of_city"], {"secondary_index_of_city": "city"}
+    key = here.ask(indexes=named, columns=columns, validation="None")
+    assert here.works == [job_specs.BuildIndexes(names=tuple(named), columns=columns)]
+    here.end_well(here.only("indexbuild"), "record_index", "bloom_filters", *named)
+    assert here.condition(key)[:2] == ("Ready", "Ready")
+
+
+def test_secondary_index_without_a_record_index_is_refused_with_the_way_out() -> None:
+    here = Indexed()
+    here.see("bloom_filters", has_foreign_writers=False)
+    named, columns = ["secondary_index_of_city"], {"secondary_index_of_city": "city"}
+    key = here.ask(indexes=named, columns=columns)
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "IndexRefused")
+    assert "Build record_index first, or both" in message

@@ -219,7 +219,7 @@ def test_damaged_metadata_table_is_a_condition_until_it_is_made_again() -> None:
 
 def test_names_in_a_tables_properties_are_bounded() -> None:
     here = Indexed()
-    here.see(*(f"secondary_index_{number:03}{'x' * 600}" for number in range(300)))
+    here.see(*(f"expr_index_{number:03}{'x' * 600}" for number in range(300)))
     assert here.told is not None
     assert here.told.partitions is not None
     assert len(here.told.partitions) == 100

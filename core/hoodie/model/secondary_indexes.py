@@ -1,0 +1,125 @@
+"""Secondary indexes: of the values of a column which record keys have them.
+
+A partition of the metadata table each. It has a pair of value and record key for each row; which
+file group a key's row is in says the record index. A pair without a row does no harm: a look-up
+leads to file groups whose rows are filtered. A row without its pair is not found.
+
+Source: `SecondaryIndexRecordGenerationUtils.java`, `HoodieIndexUtils.java` (1.2.0); format.md:
+Metadata table.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie import errors
+
+PREFIX = "secondary_index_"
+"""What the names of their partitions begin with."""
+
+TYPE = "secondary_index"
+"""Of their definitions."""
+
+
+EXPRESSION_PREFIX = "expr_index_"
+"""What the names of partitions of expression indexes begin with."""
+
+COLUMN_KEY = "hoodie.operator.index.column"
+"""In a plan: the column of the index. In the properties, with the index's name behind it, too: of
+one that is being built nothing is in the definitions, by which Apache Hudi's readers would use it.
+"""
+
+_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]{{1,100}}", re.ASCII)
+
+
+def is_one(partition: str) -> bool:
+    """Return whether a partition of a metadata table is a secondary index."""
+    return partition.startswith(PREFIX)
+
+
+def has_own_definition(partition: str) -> bool:
+    """Return whether a name is one of a secondary or expression index, of whatever engine."""
+    return partition.startswith((PREFIX, EXPRESSION_PREFIX)) and "/" not in partition
+
+
+def is_buildable(name: str) -> bool:
+    """Return whether a name is one of a secondary index, in characters that SQL takes."""
+    return _NAME.fullmatch(name) is not None
+
+
+def column_key(name: str) -> str:
+    """Return the property that has the column of an index."""
+    return f"{COLUMN_KEY}.{name}"
+
+
+def is_column_key(key: str) -> bool:
+    """Return whether a property is one of `column_key`."""
+    return key.startswith(f"{COLUMN_KEY}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A secondary index of a table.
+
+    Attributes:
+        partition: Of the metadata table.
+        column: Whose values are looked up.
+        is_hashed_by_value: Whether all pairs of a value are in one file group, and not each pair by
+            itself; as of version V2 of an index.
+    """
+
+    partition: str
+    column: str
+    is_hashed_by_value: bool = True
+
+
+def _none() -> pa.Array:
+    return pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairChanges:
+    """The pairs that a write put into a secondary index, or took out of it.
+
+    Attributes:
+        definition: The index.
+        added: As they are stored (`format.secondary_keys`), each once or more often.
+        removed: Pairs of which no row is left. None of them is added.
+    """
+
+    definition: Definition
+    added: pa.Array = field(default_factory=_none)
+    removed: pa.Array = field(default_factory=_none)
+
+
+def is_indexable(kind: pa.DataType) -> bool:
+    """Return whether values of a type have the same text here as in Apache Hudi."""
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_text or kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+
+
+def column_refusal(
+    definition: Definition, schema: pa.Schema, table_name: str
+) -> errors.HoodieError | None:
+    """Return why a column of a table cannot have a secondary index that is kept up.
+
+    Args:
+        definition: The index.
+        schema: The table's columns.
+        table_name: For messages.
+    """
+    column = definition.column
+    place = schema.get_field_index(column)
+    if place < 0:
+        return errors.InvalidInputError(
+            f"{table_name} has no column {column!r}, which its index {definition.partition} is of; "
+            f"the columns are {', '.join(schema.names)}"
+        )
+    kind = schema.field(place).type
+    if not is_indexable(kind):
+        return errors.UnsupportedError(
+            f"the index {definition.partition} of {table_name} is of the column {column}, whose "
+            f"type is {kind}, expected a column of texts or integers"
+        )
+    return None

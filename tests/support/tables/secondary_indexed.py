@@ -1,0 +1,94 @@
+"""Tables with secondary indexes."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from types import MappingProxyType
+
+from hoodie.filegroup import metadata_table, secondary_index
+from hoodie.format import secondary_keys
+from hoodie.metadata import partition_making
+from hoodie.model import instants, secondary_indexes, table_config
+from hoodie.timeline import active, index_definitions, metadata_timelines, table_properties
+from hoodie.transaction import configuration, manager, table_lock
+from hoodie.transaction.client import Client
+from support.tables.record_indexes import Indexed
+from support.tables.tables import CONFIG
+
+_TIMES = metadata_timelines.FIRST_TIMES[-3:-1]
+
+PREFIX = secondary_indexes.PREFIX
+COLUMNS = {f"{PREFIX}of_a": "a", f"{PREFIX}of_b": "b"}
+
+
+def add(
+    client: Client,
+    definition: secondary_indexes.Definition,
+    time: instants.InstantTime,
+    count: int = 3,
+) -> None:
+    """Add an index to the metadata table of a table that has no rows."""
+    beside = metadata_timelines.opened(client.storage)
+    name = definition.partition
+
+    def decide(scope: table_lock.LockScope) -> None:
+        config = table_properties.load(client.storage, client.clock)
+        content = partition_making.Content([None] * count)
+        published = partition_making.make(client, scope, beside, time, name, content)
+        index_definitions.put_of_secondary_indexes(client.storage, [definition])
+        names = ",".join(sorted((*config.metadata_partitions, name)))
+        changes = {
+            table_config.METADATA_PARTITIONS_KEY: names,
+            table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH,
+        }
+        configuration.put(client, scope, changes, published)
+
+    client.lock.decide(decide)
+
+
+class SecondaryIndexed(Indexed):
+    """A table with a record index and secondary indexes of its columns `a` and `b`."""
+
+    def __init__(
+        self,
+        path: Path,
+        config: table_config.TableConfig = CONFIG,
+        columns: Mapping[str, str] = COLUMNS,
+        types: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(path, config, **types)
+        self.definitions = [
+            secondary_indexes.Definition(
+                partition=name,
+                column=column,
+                is_hashed_by_value=config.version > table_config.VERSION_WITH_PAYLOADS,
+            )
+            for name, column in columns.items()
+        ]
+        for each, time in zip(self.definitions, _TIMES, strict=False):
+            self.reopen()
+            target = manager.Target(
+                storage=self.storage, config=self.config, schema=self.small.table.schema
+            )
+            options = self.options().transaction
+            with closing(manager.open_client(target, options, self.small.env)) as client:
+                add(client, each, time)
+        self.reopen()
+
+    def pairs(self) -> dict[str, set[str]]:
+        """Return what the indexes have, by the columns that they are of."""
+        table = metadata_table.MetadataTable(self.storage, active.listed(self.storage))
+        return {
+            each.column: set(secondary_index.pairs(table, each).to_pylist())
+            for each in self.definitions
+        }
+
+    def pairs_of_rows(self) -> dict[str, set[str]]:
+        """Return what they should have."""
+        self.reopen()
+        found = {}
+        for each in self.definitions:
+            columns = ["_hoodie_record_key", each.column]
+            rows = self.small.table.read(columns=columns).read_all()
+            found[each.column] = set(secondary_keys.of_rows(each.column, rows).to_pylist())
+        return found
