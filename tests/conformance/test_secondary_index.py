@@ -197,9 +197,10 @@ def assert_left_out(judge: Judge, path: Path, name: str, count: int) -> None:
         judge.read(path, Query(where=where))
 
 
+UNNAMED = {key: value for key, value in INDEXED.items() if key != "hoodie.index.type"}
 BUILT = {
-    "mor": replace(TABLES["mor"], buckets=None),
-    "cow, version 8": replace(MADE, table_version=8),
+    "mor": replace(MADE, merge_on_read=True, extra=UNNAMED),
+    "cow, version 8": replace(MADE, table_version=8, extra=UNNAMED),
 }
 
 
