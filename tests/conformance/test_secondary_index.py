@@ -223,18 +223,14 @@ def test_apache_hudi_uses_an_index_that_we_built_and_keeps_it_up(
     ours.write(path, CHANGES[0][1], "upsert")
     check_look_ups(judge, path)
     peer_ours.hoodie("configure", path, "--foreign-writers", *LOCK)
-    off = dict.fromkeys(
-        (
-            "hoodie.metadata.index.column.stats.enable",
-            "hoodie.metadata.index.partition.stats.enable",
-        ),
-        "false",
-    )
+    names = [f"hoodie.metadata.index.{name}.stats.enable" for name in ("column", "partition")]
+    options = made.write_options() | dict.fromkeys(names, "false")
+    options["hoodie.index.type"] = "RECORD_INDEX"
     for turn, (operation, rows) in enumerate(CHANGES[1:]):
         if turn % 2:
             ours.write(path, rows, operation)
         else:
-            judge.write(path, rows, made.write_options() | off, operation=operation)
+            judge.write(path, rows, options, operation=operation)
         assert set(pairs(path)) == names_of(made)
         check_look_ups(judge, path)
 

@@ -91,7 +91,7 @@ def change(indexed: SecondaryIndexed, chance: random.Random) -> None:
     step = chance.random()
     if step < 0.6:
         indexed.write(some)
-    # The record index keeps keys that event time may have deleted, of file groups that go then, too.
+    # The record index keeps keys that event time may have deleted, also of file groups that go.
     elif step < 0.65 and fresh and not indexed.config.ordering_fields:
         rows = fresh if moves else some
         indexed.write(rows, operation=commits.Operation.INSERT_OVERWRITE)
