@@ -63,6 +63,7 @@ _NOT_KEPT_UP = (
 
 
 _NOT_OF_BASE_FILES = "a read of base files alone has older values than the index"
+_SEVERAL = "Apache Hudi's writers keep up one of several secondary indexes of a merge-on-read table"
 _NO_METADATA_TABLE = "the metadata table cannot be used"
 
 
@@ -313,6 +314,8 @@ class _Skipping:
             return found, _NO_METADATA_TABLE
         if key_changes.RECORD_INDEX not in self.config.metadata_partitions:
             return found, "the table has no record index, by which the rows of keys are found"
+        if len(names) > 1 and self.config.has_foreign_writers and not self.config.is_copy_on_write:
+            return found, _SEVERAL
         left, unused = found, None
         try:
             # Before any file is listed: those of one that was dropped are gone before its name is

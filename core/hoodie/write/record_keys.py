@@ -24,11 +24,13 @@ changed the index since the write began, two listings and a read for each of the
 Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
 """
 
+import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +38,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import metadata_records, metadata_table, record_index
+from hoodie.filegroup import metadata_records, metadata_table, record_index, snapshots
 from hoodie.model import commits, files, instants, key_changes, schemas, table_config
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import protocol
@@ -86,6 +88,9 @@ class _Claims:
         return found
 
 
+_Missing: TypeAlias = Callable[[Collection[files.FileGroupId]], Collection[files.FileGroupId]]
+
+
 class RecordKeys:
     """The keys of a write, looked up in the record index."""
 
@@ -133,7 +138,8 @@ class RecordKeys:
         since = self._since(scope, write)
         try:
             now = self._now(scope, since) if since else None
-            settled = [each.settled(write, now) for each in self._looked_up.key_spaces]
+            missing = functools.partial(self._missing, scope, write)
+            settled = [each.settled(write, now, missing) for each in self._looked_up.key_spaces]
         except errors.NotFoundError as error:
             # By a process that has the lock as well, or has it now.
             raise errors.WriteConflictError(
@@ -151,6 +157,23 @@ class RecordKeys:
             ),
             removed={path: pa.concat_arrays(keys) for path, keys in removed.items()},
         )
+
+    def _missing(
+        self,
+        scope: table_lock.LockScope,
+        write: OpenAction,
+        groups: Collection[files.FileGroupId],
+    ) -> Collection[files.FileGroupId]:
+        """Return those of some file groups that the table does not have; a listing.
+
+        An index may have keys without a row in file groups that were replaced since.
+        """
+        paths = {each.partition_path for each in groups}
+        snapshot = snapshots.take(
+            self._storage, write.config, scope.timeline, has_committed_only=True
+        )
+        there = {each.group for path in paths for each in snapshot.view.latest_slices(path)}
+        return set(groups) - there
 
     def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> "_Now":
         """Return the index as others have changed it since the write began."""
@@ -272,12 +295,13 @@ class _KeySpace:
         if len(others):
             self._located = known.locations.and_those_of(index.locations(key_space, others))
 
-    def settled(self, write: OpenAction, now: _Now | None) -> _Settled:
+    def settled(self, write: OpenAction, now: _Now | None, missing: _Missing) -> _Settled:
         """Return the keys that the index has to learn of.
 
         Args:
             write: The write.
             now: The index; None if no other has changed it since the write began.
+            missing: Returns those of some file groups that the table does not have.
         """
         located, logged = self._located, None
         if now is not None:
@@ -290,6 +314,7 @@ class _KeySpace:
         retired = [self._numbers[group] for group in self._retired_groups]
         known_added[np.isin(known_added, retired)] = NOWHERE
         known_added[self._is_moving(known_added)] = NOWHERE
+        self._forget_missing(known_added, missing)
         self._refuse_elsewhere(write, known_added, is_certain=logged is None)
         known_removed = self._known(self._removed, located, logged)
         added = self._added.pieces(known_added == NOWHERE, len(self._stats))
@@ -314,6 +339,15 @@ class _KeySpace:
             is_removed = pc.is_in(self._added.keys, value_set=removed)
             found |= (known == number) & is_removed.to_numpy(zero_copy_only=False)
         return found
+
+    def _forget_missing(self, known: _Numbers, missing: _Missing) -> None:
+        """Have keys that are added be nowhere, if their file group is not there any more."""
+        elsewhere = np.setdiff1d(known[known != self._claimed(self._added)], [NOWHERE])
+        if not len(elsewhere):
+            return
+        groups = {group: number for group, number in self._numbers.items() if number in elsewhere}
+        gone = [groups[group] for group in missing(groups.keys())]
+        known[np.isin(known, gone)] = NOWHERE
 
     def _gone(self, known: _Numbers) -> list[tuple[files.FileGroupId, pa.Array]]:
         """Return the keys that are in no file group any more, of those that were retired."""

@@ -260,11 +260,8 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     plan = _plan_of(scenario, seed)
     if seed >= ROWED_FROM and plan.indexers:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
-        plan = replace(
-            plan,
-            builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM,
-            indexes_values=seed >= VALUED_FROM,
-        )
+        plan = replace(plan, builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM)
+        plan = _with_values_to_index(plan) if seed >= VALUED_FROM else plan
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan
@@ -660,6 +657,17 @@ def _with_keys_to_index(plan: Plan, source: random.Random) -> Plan:
         names_groups=False,
         has_shared_columns=False,
         replacement_rate=rate,
+    )
+
+
+def _with_values_to_index(plan: Plan) -> Plan:
+    """Return a plan in which secondary indexes are built, too, by twice as many calls."""
+    return replace(
+        plan,
+        indexes_values=True,
+        crash_rate=plan.crash_rate / 3,
+        failure_rate=plan.failure_rate / 3,
+        pause_rate=plan.pause_rate / 3,
     )
 
 

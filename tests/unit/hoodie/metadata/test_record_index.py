@@ -110,6 +110,19 @@ def test_key_of_another_partition_is_refused(tmp_path: Path, kind: str) -> None:
     assert indexed.locations(["1"]) == indexed.rows()
 
 
+def test_key_that_the_index_has_in_a_file_group_that_is_gone_can_be_written(
+    tmp_path: Path,
+) -> None:
+    """A delete by event time may lose: its key stays in the index, and in no row."""
+    indexed = Indexed(tmp_path / "t", EVENT_TIME)
+    indexed.write([row(1, "p1", a=1)])
+    indexed.delete([{"id": "1", "part": "p1", "a": 5}])
+    indexed.write([row(4, "p1")], operation=commits.Operation.INSERT_OVERWRITE)
+    assert set(indexed.locations(["1", "4"])) == {"1", "4"}
+    indexed.write([row(1, "p1", a=2)])
+    assert indexed.locations(["1", "4"]) == indexed.rows()
+
+
 def stats_of(written: Sequence[commits.Written]) -> list[commits.WriteStat]:
     return [each for each in written if isinstance(each, commits.WriteStat)]
 

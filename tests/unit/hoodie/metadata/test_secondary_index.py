@@ -16,7 +16,7 @@ from hoodie.read import planning, tasks, where
 from hoodie.timeline import active, index_definitions
 from hoodie.write import secondary_pairs, sessions
 from support.tables.record_indexes import Row
-from support.tables.secondary_indexed import PREFIX, SecondaryIndexed
+from support.tables.secondary_indexed import COLUMNS, PREFIX, SecondaryIndexed
 from support.tables.tables import CONFIG
 
 COPY_ON_WRITE = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE)
@@ -137,6 +137,19 @@ def test_read_of_a_value_looks_into_the_file_groups_of_its_rows_alone(
     indexed.write([row(2, a=2, b="b9")])
     assert explained(indexed, "b = 'b1'").left == 1
     assert [each["id"] for each in indexed.small.rows(where=where.parse("b = 'b1'"))] == ["3"]
+
+
+@pytest.mark.parametrize(("count", "left"), [(1, 0), (2, 6)])
+def test_of_several_indexes_of_a_shared_table_with_log_files_none_is_asked(
+    tmp_path: Path, count: int, left: int
+) -> None:
+    columns = dict(list(COLUMNS.items())[-count:])
+    indexed = SecondaryIndexed(tmp_path / "t", replace(SIMPLE), columns)
+    for number in range(6):
+        indexed.write([row(number, part=f"p{number}")])
+    step = explained(indexed, "b = 'nothing'")
+    assert (step.considered, step.left) == (6, left)
+    assert ("keep up one of several" in str(step.unused)) is (count > 1)
 
 
 def test_read_of_base_files_alone_does_not_ask_for_values_that_log_files_have_changed(
