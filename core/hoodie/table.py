@@ -522,6 +522,7 @@ class Table:
         transaction: manager.TransactionOptions,
         hear: Callable[[str], object] = lambda what: None,
         *,
+        columns: Sequence[str] | None = None,
         wait_ms: int = index_sharing.WAIT_MS,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
@@ -530,16 +531,18 @@ class Table:
             names: Partitions of the metadata table, of `index_decisions.BUILDABLE`.
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
+            columns: As of `index_decisions.Request`.
             wait_ms: So long writes of other engines are waited for, where there may be any.
 
         Raises:
-            InvalidInputError: They are not built, or not in this table.
+            InvalidInputError: They are not built, or not in this table, or not of these columns.
             NotFoundError: The table has no metadata table.
             ConflictError: Somebody alive builds them, or others are being built; or other engines
                 wrote all the time.
             HoodieError: As `index_building.build`.
         """
-        return index_building.build(self._target, names, transaction, self._env, hear, wait_ms)
+        request = index_decisions.Request(names, columns)
+        return index_building.build(self._target, request, transaction, self._env, hear, wait_ms)
 
     def drop_index(
         self, names: Sequence[str], transaction: manager.TransactionOptions

@@ -59,7 +59,7 @@ from hoodie.model import (
     results,
 )
 from hoodie.timeline import active, table_properties
-from hoodie.transaction import lifecycle, manager, table_lock
+from hoodie.transaction import lifecycle, manager, stored_schemas, table_lock
 from hoodie.transaction.client import Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ _DataFiles: TypeAlias = Mapping[str, Sequence[listing.DataFile]]
 
 def build(
     target: manager.Target,
-    names: Sequence[str],
+    request: index_decisions.Request,
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
@@ -94,14 +94,14 @@ def build(
 
     Args:
         target: The table.
-        names: Partitions of the metadata table.
+        request: The indexes.
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
         wait_ms: So long writes of other engines are waited for, where there may be any.
 
     Raises:
-        InvalidInputError: They are not built, or not in this table.
+        InvalidInputError: They are not built, or not in this table, or not of these columns.
         ConfigurationError: The settings are those of a single writer.
         NotFoundError: The table has no metadata table.
         UnsupportedError: Their files have what is not read; or their bloom filters are too long for
@@ -112,22 +112,26 @@ def build(
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(client, target, names, env.engine, hear, wait_ms)
+        return build_by(client, target, request, env.engine, hear, wait_ms)
 
 
 def build_by(
     client: Client,
     target: manager.Target,
-    names: Sequence[str],
+    request: index_decisions.Request,
     engine: Engine,
     hear: Hear = lambda what: None,
     wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
-    refusal = index_decisions.request_refusal(names, target.config, client.settings)
+    refusal = index_decisions.request_refusal(request, target.config, client.settings)
+    if refusal is None and request.columns is not None:
+        timeline = active.listed(client.storage)
+        there = stored_schemas.columns_of(client.storage, target.config, timeline, target.schema)
+        refusal = file_statistics.columns_refusal(request.columns, target.config, there.arrow)
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear, wait_ms).build(names)
+    return _Builder(client, target, engine, hear, wait_ms).build(request)
 
 
 class _Builder:
@@ -142,20 +146,23 @@ class _Builder:
         self._hear = hear
         self._wait_ms = wait_ms
 
-    def build(self, names: Sequence[str]) -> results.IndexResult:
+    def build(self, request: index_decisions.Request) -> results.IndexResult:
         """Take steps until all is ready."""
         done = results.IndexResult()
         for _ in range(_STEPS_MAX):
             storage = self._client.storage
             builds = index_steps.pending(storage, active.listed(storage))
             config = table_properties.load(storage, self._client.clock)
-            match index_decisions.next_step(names, config, builds):
+            match index_decisions.next_step(request, config, builds):
                 case index_decisions.Nothing():
                     return done
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)
+                case index_decisions.Drop(old):
+                    self._hear(f"dropping {', '.join(old)}")
+                    index_dropping.drop_by(self._client, self._target.config, old)
                 case index_decisions.Schedule(missing):
-                    self._schedule(missing)
+                    self._schedule(missing, request.columns)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -163,7 +170,7 @@ class _Builder:
             "time; retry"
         )
 
-    def _schedule(self, names: tuple[str, ...]) -> None:
+    def _schedule(self, names: tuple[str, ...], columns: Sequence[str] | None) -> None:
         """Put a plan on the timeline, unless there is one by now."""
 
         def planner(
@@ -174,6 +181,8 @@ class _Builder:
             if is_ready or timeline.pending_of(index_steps.ACTION):
                 return None
             through = index_decisions.base_instant(timeline)
+            if columns is not None and file_statistics.COLUMN_STATS in names:
+                extra = {**extra, index_decisions.COLUMNS_KEY: ",".join(columns)}
             partitions = tuple(
                 plans.IndexedPartition(name=name, through=through, extra=extra) for name in names
             )

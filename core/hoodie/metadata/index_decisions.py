@@ -25,6 +25,9 @@ from hoodie.model import (
 )
 from hoodie.timeline import active
 
+COLUMNS_KEY = "hoodie.operator.index.columns"
+"""In the extra metadata of a plan: the columns of its statistics; those by default without it."""
+
 BUILDABLE = (
     file_statistics.COLUMN_STATS,
     file_statistics.PARTITION_STATS,
@@ -36,6 +39,20 @@ BUILDABLE = (
 _NOT_BUILT = {
     metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Indexes that a table should have.
+
+    Attributes:
+        names: Partitions of the metadata table.
+        columns: Those that statistics are of: if they are of others they are dropped, and built
+            again. None for those that there are or, without any, those by default.
+    """
+
+    names: Sequence[str]
+    columns: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +72,11 @@ class Build:
     def is_of_ours(self) -> bool:
         """Whether a process of ours has made the plan; true where there is none any more."""
         return self.is_given_up or commits.WRITE_ID_KEY in self.plan.extra
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of its statistics; None for those by default."""
+        return columns_of(self.plan)
 
     @property
     def is_given_up(self) -> bool:
@@ -84,23 +106,37 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Drop:
+    """Ready partitions are dropped that are built again."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """All is ready."""
 
 
-Step: TypeAlias = Schedule | Execute | GiveUp | Nothing
+Step: TypeAlias = Schedule | Execute | GiveUp | Drop | Nothing
+
+
+def columns_of(plan: plans.Indexing) -> tuple[str, ...] | None:
+    """Return the columns of a plan's statistics; None for those by default."""
+    text = plan.extra.get(COLUMNS_KEY)
+    return None if text is None else tuple(text.split(","))
 
 
 def request_refusal(
-    names: Sequence[str], config: table_config.TableConfig, write_settings: settings.WriteSettings
+    request: Request, config: table_config.TableConfig, write_settings: settings.WriteSettings
 ) -> errors.HoodieError | None:
     """Return why indexes cannot be built in a table, whatever is on its timeline.
 
     Args:
-        names: As they were asked for.
+        request: The indexes.
         config: The table's configuration.
         write_settings: Of the process that builds.
     """
+    names = request.names
     refusal = names_refusal(names)
     if refusal is not None:
         return refusal
@@ -118,7 +154,7 @@ def request_refusal(
     of_keys = _record_index_refusal(names, config)
     if of_keys is not None:
         return of_keys
-    return _partition_stats_refusal(names, config)
+    return _partition_stats_refusal(names, config) or _columns_refusal(request, config)
 
 
 def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
@@ -173,22 +209,41 @@ def _partition_stats_refusal(
     return None
 
 
-def next_step(
-    names: Sequence[str], config: table_config.TableConfig, builds: Sequence[Build]
-) -> Step:
+def _columns_refusal(
+    request: Request, config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    names, columns = request.names, request.columns
+    of_files, of_partitions = file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS
+    if columns is None:
+        return None
+    if not columns:
+        return errors.InvalidInputError(f"no column of {of_files} is named, expected some")
+    if of_files not in names:
+        return errors.InvalidInputError(
+            f"columns are those of {of_files}, which is not among {', '.join(names)}: name both"
+        )
+    if of_partitions in config.metadata_partitions and of_partitions not in names:
+        return errors.InvalidInputError(
+            f"{of_partitions} of {config.name} has the columns of {of_files}: build both"
+        )
+    return None
+
+
+def next_step(request: Request, config: table_config.TableConfig, builds: Sequence[Build]) -> Step:
     """Return what is done next so that indexes become ready.
 
     What is ready is left out, so that a request that broke off goes on with the rest. A plan of
     what is ready, or is not asked for any more by anybody, is never executed.
 
     Args:
-        names: Wanted, as of `request_refusal`.
+        request: As of `request_refusal`.
         config: The table's configuration, read after the timeline.
         builds: Pending there.
 
     Raises:
         ConflictError: Other indexes are being built, or another engine builds.
     """
+    names, columns = request.names, request.columns
     ready = set(config.metadata_partitions)
     missing = tuple(name for name in BUILDABLE if name in names and name not in ready)
     for build in builds:
@@ -198,7 +253,10 @@ def next_step(
                 f"{', '.join(build.plan.names)}: wait until it has, or give the plan up by `hoodie "
                 "index drop`"
             )
-        if build.is_given_up or ready.intersection(build.plan.names):
+        has_others = file_statistics.COLUMN_STATS in build.plan.names and not _are_wanted(
+            build.columns, columns
+        )
+        if build.is_given_up or has_others or ready.intersection(build.plan.names):
             return GiveUp(build)
         if not missing:
             continue
@@ -208,7 +266,15 @@ def next_step(
             f"{build.instant} of {config.name} builds {', '.join(build.plan.names)}, expected no "
             f"other index: finish it by `hoodie index build`, or give it up by `hoodie index drop`"
         )
+    if not _are_wanted(config.statistics_columns, columns):
+        old = ready.intersection((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
+        if old:
+            return Drop(tuple(sorted(old)))
     return Schedule(missing) if missing else Nothing()
+
+
+def _are_wanted(there: Sequence[str] | None, columns: Sequence[str] | None) -> bool:
+    return columns is None or (there is not None and set(there) == set(columns))
 
 
 def drop_refusal(
@@ -229,13 +295,18 @@ def drop_refusal(
 
 def without(names: Sequence[str], config: table_config.TableConfig) -> Mapping[str, str | None]:
     """Return the change of a table's properties that drops partitions; empty for none."""
+    unconfirmed = set(config.metadata_partitions_unconfirmed)
+    ready, building = set(config.metadata_partitions), set(config.metadata_partitions_inflight)
     changes: dict[str, str | None] = {}
-    for key, there in (
-        (table_config.METADATA_PARTITIONS_KEY, config.metadata_partitions),
-        (table_config.METADATA_PARTITIONS_INFLIGHT_KEY, config.metadata_partitions_inflight),
+    for key, there, others in (
+        (table_config.METADATA_PARTITIONS_KEY, ready | unconfirmed, set[str]()),
+        (table_config.METADATA_PARTITIONS_INFLIGHT_KEY, building, unconfirmed),
+        (table_config.METADATA_PARTITIONS_OWN_KEY, set(config.metadata_partitions_own), set()),
     ):
-        if not set(names).isdisjoint(there):
-            changes[key] = names_text(set(there) - set(names))
+        if not there.isdisjoint(names):
+            changes[key] = names_text(there - others - set(names))
+    if changes and file_statistics.COLUMN_STATS in names and config.statistics_columns:
+        changes[table_config.STATISTICS_COLUMNS_KEY] = None
     return changes
 
 

@@ -70,7 +70,9 @@ def build_refusal(
             "metadata.enabled to true",
         )
     mode = settings.WriteSettings(concurrency=effective.mode_of(table.spec))
-    return _refused(me, index_decisions.request_refusal(names, config, mode))
+    return _refused(
+        me, index_decisions.request_refusal(index_decisions.Request(names), config, mode)
+    )
 
 
 def drop_refusal(
@@ -105,7 +107,7 @@ def build_obstacle(
         for each in pending_builds(seen)
     ]
     try:
-        index_decisions.next_step(names, seen.config, builds)
+        index_decisions.next_step(index_decisions.Request(names), seen.config, builds)
     except errors.ConflictError as error:
         return _blocked(Reason.TABLE_BUSY, str(error))
     return _executed_elsewhere(world, table, pending_builds(seen))

@@ -21,6 +21,11 @@ write. The others wait there until no write of theirs is pending, up to 15 minut
 if their options for it are on (`hoodie.metadata.index.column.stats.enable`,
 `hoodie.metadata.index.bloom.filter.enable`).
 
+`build column_stats --columns a,b` builds statistics of these columns alone, such as those that
+filters of a wide table name; without the option they are of the first 32. Statistics of other
+columns are dropped first, so that reads have none until the new ones are complete. Writers of
+Apache Hudi need the same columns in `hoodie.metadata.index.column.stats.column.list`.
+
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
 `status` shows which are there, and the process that builds one.
@@ -30,6 +35,7 @@ EXAMPLES = """Examples:
   hoodie index status /data/trips
   hoodie index build /data/trips column_stats partition_stats --lock filesystem
   hoodie index build /data/trips record_index --lock filesystem
+  hoodie index build /data/trips column_stats --columns fare,city --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
 """
 
@@ -42,7 +48,7 @@ class Action(enum.Enum):
     DROP = "drop"
 
 
-def index(
+def index(  # noqa: PLR0913 - a parameter an option
     action: Annotated[Action, typer.Argument(metavar="status|build|drop", help="The action.")],
     uri: options.TableUri,
     names: Annotated[
@@ -50,11 +56,20 @@ def index(
         typer.Argument(metavar="[INDEX]...", help="With build and drop: the indexes."),
     ] = None,
     *,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN,...",
+            help="With build: the columns of column_stats and partition_stats.",
+        ),
+    ] = None,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Build an index beside the writers of a table; drop it, or show which there are."""
+    if columns is not None and action is not Action.BUILD:
+        raise typer.BadParameter("--columns is an option of build only")
     if action is Action.STATUS:
         if names:
             raise typer.BadParameter("INDEX is an argument of build and drop only")
@@ -68,9 +83,9 @@ def index(
         shown: views.BuiltDocument | views.DroppedDocument
         if action is Action.BUILD:
             display.phase("looking for builds")
-            shown = views.built(
-                opened.uri, opened.build_index(names or [], transaction, display.phase)
-            )
+            named = None if columns is None else [each.strip() for each in columns.split(",")]
+            built = opened.build_index(names or [], transaction, display.phase, columns=named)
+            shown = views.built(opened.uri, built)
         else:
             display.phase("dropping")
             dropped = opened.drop_index(names or [], transaction)

@@ -118,7 +118,7 @@ def test_next_step_follows_from_plans_and_properties(name: str) -> None:
     """T-I05."""
     names, ready, builds, step = STEPS[name]
     config = replace(CONFIG, metadata_partitions=("files", *ready))
-    assert index_decisions.next_step(names, config, builds) == step
+    assert index_decisions.next_step(index_decisions.Request(names), config, builds) == step
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_other_indexes_that_are_being_built_are_a_conflict(
     names: Sequence[str], build: Build
 ) -> None:
     with pytest.raises(errors.ConflictError, match="expected no other index"):
-        index_decisions.next_step(names, CONFIG, (build,))
+        index_decisions.next_step(index_decisions.Request(names), CONFIG, (build,))
 
 
 def test_properties_without_an_index_name_it_no_more() -> None:
