@@ -4,7 +4,7 @@ A `Table` knows where the table is and how it is configured. Every read takes a 
 every change goes through a transaction of its own, so one Table serves any number of threads.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -27,6 +27,7 @@ from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.metadata import (
+    build_progress,
     index_building,
     index_decisions,
     index_dropping,
@@ -557,6 +558,17 @@ class Table:
     def pending_indexes(self) -> list[index_decisions.Build]:
         """Return the indexes that are planned, or being built; a read each."""
         return index_steps.pending(self._storage, active.load(self._storage))
+
+    def index_progress(
+        self, builds: Iterable[index_decisions.Build]
+    ) -> Mapping[str, build_progress.Progress]:
+        """Return how far builds are, by the requested times of their actions; a read each.
+
+        Nothing is known of one that has begun some seconds ago.
+        """
+        times = [each.instant.requested_time for each in builds]
+        found = {time: build_progress.read(self._storage, time) for time in times}
+        return {time: each for time, each in found.items() if each is not None}
 
     def drop_metadata(self, transaction: manager.TransactionOptions) -> bool:
         """Drop the table's metadata table; return whether there was one."""

@@ -42,6 +42,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import file_names, indexing_avro
 from hoodie.metadata import (
+    build_progress,
     index_decisions,
     index_dropping,
     index_sharing,
@@ -143,7 +144,8 @@ class _Builder:
         self._client = client
         self._target = target
         self._engine = engine
-        self._hear = hear
+        self._listener = hear
+        self._hear = build_progress.Reporter(client.storage, client.clock, hear)
         self._wait_ms = wait_ms
 
     def build(self, request: index_decisions.Request) -> results.IndexResult:
@@ -199,6 +201,9 @@ class _Builder:
         opened = index_steps.taken_over(client, self._target.config, found)
         if opened is None:
             return before
+        self._hear = build_progress.Reporter(
+            client.storage, client.clock, self._listener, opened.requested_time
+        )
         try:
             lifecycle.start(client, opened)
             completion = self._build(opened, found.plan)
@@ -214,6 +219,8 @@ class _Builder:
         except BaseException:
             lifecycle.abort(client, opened)
             raise
+        finally:
+            self._hear.end()
         return results.IndexResult(
             instant=completion.instant,
             built=(*before.built, *found.plan.names),
@@ -290,7 +297,7 @@ class _Builder:
         reading = initial_statistics.Reading(
             begun.schema,
             self._engine,
-            lambda path: self._hear(f"reading statistics of {path or '.'}"),
+            count=functools.partial(self._hear.count, "reading statistics"),
         )
         bases = initial_statistics.gather(
             snapshot, data_files, source, reading, self._client.clock.now_ms()
@@ -310,10 +317,9 @@ class _Builder:
             return
         groups = index_steps.groups(file_statistics.BLOOM_FILTERS)
         own = initial_filters.by_group(data_files)
-        for group, base_files in zip(groups, own, strict=True):
-            pieces = initial_filters.pieces(
-                self._client.storage, self._engine, base_files, self._hear
-            )
+        counted = build_progress.counted_by_group(self._hear, own)
+        for group, (base_files, count) in zip(groups, counted, strict=True):
+            pieces = initial_filters.pieces(self._client.storage, self._engine, base_files, count)
             first = next(pieces, None)
             if first is not None:
                 yield metadata_writing.write_base(

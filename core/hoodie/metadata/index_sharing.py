@@ -20,7 +20,7 @@ ADR 0032; protocol.md: Indexes built beside writers.
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from hoodie.filegroup import (
 from hoodie.format import bloom_filters, indexing_avro, metadata_schemas
 from hoodie.format.metadata_avro import Value
 from hoodie.metadata import (
+    build_progress,
     index_decisions,
     index_steps,
     initial_filters,
@@ -125,7 +126,7 @@ class Building:
         client: Client,
         schema: schemas.TableSchema,
         engine: Engine,
-        hear: Callable[[str], object],
+        hear: build_progress.Reporter,
         wait_ms: int,
     ) -> None:
         """Put the parts together.
@@ -209,7 +210,7 @@ class _Look:
         client: Client,
         schema: schemas.TableSchema,
         engine: Engine,
-        hear: Callable[[str], object],
+        hear: build_progress.Reporter,
         plan: plans.Indexing,
     ) -> None:
         """Look into the files that count.
@@ -239,7 +240,7 @@ class _Look:
         )
         wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
         reading = initial_statistics.Reading(
-            columns, engine, lambda path: hear(f"reading statistics of {path or '.'}")
+            columns, engine, count=functools.partial(hear.count, "reading statistics")
         )
         statistics = late_changes.Statistics(
             schema=columns, wanted=wanted, reading=reading, bases={}
@@ -261,8 +262,10 @@ class _Look:
             self._filter_bases = _filter_bases(
                 client,
                 [
-                    initial_filters.pieces(client.storage, engine, group, hear)
-                    for group in initial_filters.by_group(data_files)
+                    initial_filters.pieces(client.storage, engine, group, count)
+                    for group, count in build_progress.counted_by_group(
+                        hear, initial_filters.by_group(data_files)
+                    )
                 ],
             )
 

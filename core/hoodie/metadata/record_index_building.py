@@ -40,7 +40,7 @@ from hoodie.filegroup import (
 )
 from hoodie.filegroup.record_index import NOWHERE
 from hoodie.format import file_names, record_locations
-from hoodie.metadata import index_steps
+from hoodie.metadata import build_progress, index_steps
 from hoodie.model import commits, files, instants, key_changes
 from hoodie.storage import scratch
 from hoodie.storage.protocol import Storage
@@ -63,8 +63,6 @@ _NAMED_MAX = 3
 
 _LOCATED = pa.schema([("key", pa.binary()), ("group", pa.int64())])
 """A key, and the number of its file group; NOWHERE where it was taken out of the index."""
-
-Hear = Callable[[str], object]
 
 
 def file_groups(records: int) -> int:
@@ -103,7 +101,9 @@ def _rows(storage: Storage, base_file: files.BaseFile) -> int:
 class RecordIndexBuild:
     """The build of a record index that has begun."""
 
-    def __init__(self, client: Client, begun: index_steps.Begun, hear: Hear) -> None:
+    def __init__(
+        self, client: Client, begun: index_steps.Begun, hear: build_progress.Reporter
+    ) -> None:
         """Take what `index_steps.begin` returned; `write` comes first."""
         self._client = client
         self._begun = begun
@@ -130,7 +130,8 @@ class RecordIndexBuild:
             slices = self._spill(snapshot, parts)
             values = pa.array([self._record(each) for each in slices], pa.binary())
             for number, group in enumerate(self._groups):
-                self._hear(f"writing the record index: {number} of {len(self._groups)} file groups")
+                total = len(self._groups)
+                self._hear.count("writing the record index", number, total, "file groups")
                 found = self._located(slices, list(parts.tables(number)))
                 if not found.num_rows:
                     continue
@@ -190,7 +191,7 @@ class RecordIndexBuild:
         heard = -1
         for number, keys in ahead.streams(read, range(len(slices)), threads, bound):
             if number != heard:
-                self._hear(f"reading record keys: {number} of {len(slices)} file slices")
+                self._hear.count("reading record keys", number, len(slices), "file slices")
                 heard = number
             rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], _LOCATED)
             parts.add(rows, metadata_records.places(keys, len(parts)))

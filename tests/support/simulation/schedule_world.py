@@ -658,7 +658,11 @@ class World:
         before, self.config = self.config, table_config.from_properties(stored)
         if self.index in self.config.metadata_partitions:
             self.judgements += 1
-            self.check_filters()
+            # As readers list them: of two executions of one plan the files of one count.
+            timeline = chain.load(self.storage, self.config)
+            self._judge_filters(
+                snapshots.take(self.storage, self.config, timeline, has_committed_only=True)
+            )
         self.config = before
 
     def _judge_filters(self, snapshot: snapshots.Snapshot) -> None:

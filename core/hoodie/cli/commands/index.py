@@ -28,7 +28,8 @@ Apache Hudi need the same columns in `hoodie.metadata.index.column.stats.column.
 
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
-`status` shows which are there, and the process that builds one.
+`status` shows which are there, and the process that builds one, with how far it is and the time
+left.
 """
 EXAMPLES = """Examples:
 
@@ -110,7 +111,8 @@ def _status(
         display.phase("reading heartbeats")
         builds = opened.pending_indexes()
         pending = opened.pending(run.settings) if builds else []
-        shown = views.document(opened.uri, opened.config, builds, pending)
+        progress_of = opened.index_progress(builds)
+        shown = views.document(opened.uri, opened.config, builds, pending, progress_of)
     if as_json:
         output.document(shown)
         return
