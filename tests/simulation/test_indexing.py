@@ -69,9 +69,9 @@ ALONE = {
     "keys cow": Kind(config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True),
 }
 SHARED = {
-    "shared mor": Kind(config=CONFIG, is_shared=True),
-    "shared cow": Kind(config=COPY_ON_WRITE, is_shared=True),
-    "shared cow with a chain": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
+    "shared-mor": Kind(config=CONFIG, is_shared=True),
+    "shared-cow": Kind(config=COPY_ON_WRITE, is_shared=True),
+    "shared-cow-chained": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
 }
 NO_CONTEXT = contextlib.nullcontext()
 LOST = (
