@@ -4,7 +4,7 @@ A `Table` knows where the table is and how it is configured. Every read takes a 
 every change goes through a transaction of its own, so one Table serves any number of threads.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -27,6 +27,7 @@ from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.metadata import (
+    build_progress,
     index_building,
     index_decisions,
     index_dropping,
@@ -516,15 +517,16 @@ class Table:
         )
         return open_table(self.uri, self._env)
 
-    def build_index(
+    def build_index(  # noqa: PLR0913 - which indexes, and of what
         self,
         names: Sequence[str],
         transaction: manager.TransactionOptions,
         hear: Callable[[str], object] = lambda what: None,
         *,
-        wait_ms: int = index_sharing.WAIT_MS,
+        columns: Sequence[str] | None = None,
+        secondary: Mapping[str, str] | None = None,
         is_partitioned: bool = False,
-        columns: Mapping[str, str] | None = None,
+        wait_ms: int = index_sharing.WAIT_MS,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
 
@@ -533,21 +535,22 @@ class Table:
                 indexes, whose names begin with `secondary_indexes.PREFIX`.
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
+            columns: As of `index_decisions.Request`.
             wait_ms: So long writes of other engines are waited for, where there may be any.
             is_partitioned: Whether a record index is one of each partition, which has a key once in
                 each of them, and not of the whole table.
-            columns: Those of secondary indexes, by the names of these.
+            secondary: The columns of secondary indexes, by the names of these.
 
         Raises:
-            InvalidInputError: They are not built, or not in this table; or its record index is of
-                the other kind.
+            InvalidInputError: They are not built, or not in this table, or not of these columns; or
+                its record index is of the other kind.
             NotFoundError: The table has no metadata table, or no such column.
             ConflictError: Somebody alive builds them, or others are being built; or other engines
                 wrote all the time.
             HoodieError: As `index_building.build`.
         """
         request = index_decisions.Request(
-            names=tuple(names), columns=columns or {}, is_partitioned=is_partitioned
+            names, columns, secondary=secondary or {}, is_partitioned=is_partitioned
         )
         return index_building.build(self._target, request, transaction, self._env, hear, wait_ms)
 
@@ -564,6 +567,17 @@ class Table:
     def pending_indexes(self) -> list[index_decisions.Build]:
         """Return the indexes that are planned, or being built; a read each."""
         return index_steps.pending(self._storage, active.load(self._storage))
+
+    def index_progress(
+        self, builds: Iterable[index_decisions.Build]
+    ) -> Mapping[str, build_progress.Progress]:
+        """Return how far builds are, by the requested times of their actions; a read each.
+
+        Nothing is known of one that has begun some seconds ago.
+        """
+        times = [each.instant.requested_time for each in builds]
+        found = {time: build_progress.read(self._storage, time) for time in times}
+        return {time: each for time, each in found.items() if each is not None}
 
     def drop_metadata(self, transaction: manager.TransactionOptions) -> bool:
         """Drop the table's metadata table; return whether there was one."""

@@ -25,14 +25,21 @@ class _Teller:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._phase = ""
+        self._is_counted = False
         self._caller = threading.current_thread()
 
     def begin(self, phase: str) -> None:
-        self._phase = phase
+        self._phase, self._is_counted = phase, False
         self.count(0, 0)
 
+    def hear(self, phase: str) -> None:
+        """Tell of a phase of a build, which says itself how far it is, and how long it takes."""
+        self.begin(phase)
+        self._is_counted = True
+
     def count(self, done: int, total: int) -> None:
-        self._run.tell(self._phase, done, total)
+        if not self._is_counted:
+            self._run.tell(self._phase, done, total)
         # In the thread that waits for the tasks this ends the map.
         if threading.current_thread() is self._caller:
             self._run.cancellation.check()
@@ -55,9 +62,9 @@ def build(run: Run) -> None:
     done = opened.build_index(
         work.names,
         opening.transaction_of(run.spec),
-        teller.begin,
+        teller.hear,
         is_partitioned=work.is_partitioned,
-        columns=work.columns,
+        secondary=work.columns,
     )
     run.add(lock_wait_ms=done.lock_wait_ms, lock_hold_ms=done.lock_hold_ms)
     if done.instant is not None:

@@ -63,6 +63,31 @@ def test_index_is_built_shown_and_dropped(hoodie: Run, table: Path, trips: Path)
     assert "missing" in shown
 
 
+def test_columns_of_statistics_are_chosen_and_changed(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "init", table, "--files-only", *LOCK))
+    columns = ["fare", "city"]
+    for chosen in (columns[:1], columns):
+        built = fine(
+            hoodie(
+                *("index", "build", table, STATISTICS, "--json", *LOCK),
+                *("--columns", ", ".join(chosen)),
+            )
+        )
+        assert built.document["built"] == [STATISTICS]
+        shown = fine(hoodie("describe", table, "--spark-options", "--json", *LOCK)).document
+        named = shown["options"]["hoodie.metadata.index.column.stats.column.list"]
+        assert named == ",".join(chosen)
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "validate", table))
+    missing = hoodie("index", "build", table, STATISTICS, "--columns", "fee", *LOCK)
+    assert (missing.code, "has no column 'fee', expected one of" in missing.err) == (20, True)
+    dropped = hoodie("index", "drop", table, STATISTICS, "--columns", "fare", *LOCK)
+    assert (dropped.code, "--columns is an option of build only" in dropped.err) == (2, True)
+
+
 def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -> None:
     with_metadata(hoodie, table, trips)
     fine(hoodie("index", "build", table, KEYS, *LOCK))

@@ -482,6 +482,71 @@ def test_metadata_table_that_was_dropped_in_part_is_made_again(kind: Kind, fault
         world.check_metadata()
 
 
+SHARED = INDEXED._replace(has_metadata=False)
+SHARED_KINDS = [
+    pytest.param(kind, id=kind.name) for kind in (SHARED, SHARED._replace(has_chain=True))
+]
+
+
+def write_elsewhere(world: World) -> None:
+    """Let another engine write, which knows no chain, by the properties as they are."""
+    world.has_engines = True
+    world.config = table_properties.load(world.storage, world.process("reader").clock)
+    world.write(world.writer("engine"), "e0")
+
+
+@pytest.mark.parametrize("kind", SHARED_KINDS)
+@pytest.mark.parametrize("fault", CRASHES)
+@pytest.mark.parametrize("work", [initialise, drop])
+def test_metadata_table_that_is_made_or_dropped_in_part_is_not_finished_after_another_engine(
+    kind: Kind, fault: Fault, work: Callable[[World, Client], object]
+) -> None:
+    """It would be ready without what the engine has written meanwhile."""
+    kind = kind._replace(has_metadata=work is drop)
+    for number in range(mutations(work, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
+        assert not run_victim(world, work)
+        world.time.advance(world.lock.session_ms + 1)
+        write_elsewhere(world)
+        write_after(world, "b1")
+        world.check_metadata()
+        if not world.config.metadata_partitions:
+            initialise(world, world.writer("successor"))
+            write_after(world, "b2")
+        assert world.config.metadata_partitions
+        world.check_metadata()
+
+
+def world_whose_victim_loses_the_lock(kind: Kind, number: int) -> World:
+    """Return a world in which another engine writes then, right before a call of the victim."""
+
+    def lose() -> None:
+        if world.lock.holder is not None:
+            world.lock.lose()
+            write_elsewhere(world)
+
+    world = world_with(faulty_storage.HappeningAt("victim", number, lose), kind)
+    return world
+
+
+@pytest.mark.parametrize("kind", SHARED_KINDS)
+def test_metadata_table_whose_maker_loses_the_lock_has_what_is_written_then(kind: Kind) -> None:
+    """At whichever call: the maker looks again afterwards."""
+    are_there = set()
+    for number in range(mutations(initialise, kind)):
+        world = world_whose_victim_loses_the_lock(kind, number)
+        with contextlib.suppress(errors.LockLostError, errors.ConflictError):
+            initialise(world, world.writer("victim"))
+        write_after(world, "b1")
+        world.check_metadata()
+        are_there.add(bool(world.config.metadata_partitions))
+        if not world.config.metadata_partitions:
+            initialise(world, world.writer("successor"))
+            write_after(world, "b2")
+        world.check_metadata()
+    assert are_there == {False, True}
+
+
 def write_after(world: World, batch: str) -> None:
     """Write to a table as it is now, and read it."""
     with world.writer("next").lock.scope():

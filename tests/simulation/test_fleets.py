@@ -72,6 +72,7 @@ SEEDS = {
     Scenario.INDEXED: 20,
     Scenario.INDEXED_LYING: 20,
     Scenario.BUILT: 20,
+    Scenario.BUILT_BESIDE: 20,
 }
 CHUNK = 10
 CHUNKS = [
@@ -119,15 +120,18 @@ def test_bloom_filters_are_judged() -> None:
     assert all(judged), judged
 
 
-def test_indexes_are_built_and_judged_beside_everything_else() -> None:
+@pytest.mark.parametrize("scenario", [Scenario.BUILT, Scenario.BUILT_BESIDE])
+def test_indexes_are_built_and_judged_beside_everything_else(scenario: Scenario) -> None:
     """T-I06, T-I14, T-I17, T-I18, T-I20, T-I21: else that nothing is found would prove nothing."""
-    builds, filters = 0, 0
+    builds, filters, judgements = 0, 0, 0
     for seed in range(10):
-        fleet = Fleet(plan_of(Scenario.BUILT, seed))
+        fleet = Fleet(plan_of(scenario, seed))
         fleet.run()
         builds += fleet.builds
         filters += fleet.world.filters
-    assert builds > 3
+        judgements += fleet.world.judgements
+    assert builds > 2
+    assert judgements > 3
     assert filters > 10
 
 

@@ -8,12 +8,21 @@ from typing import Any
 import pytest
 
 from hoodie import errors
-from hoodie.metadata import index_dropping
+from hoodie.filegroup import metadata_table
+from hoodie.format import properties as hudi_properties
+from hoodie.metadata import index_decisions, index_dropping
 from hoodie.model import commits, settings, table_config
-from hoodie.storage.protocol import FileInfo, Storage
-from hoodie.timeline import index_definitions, table_properties
-from hoodie.transaction import layout, lifecycle
-from support.simulation import faulty_storage, schedule, schedule_files, schedule_lookups
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import index_definitions, metadata_timelines, table_properties
+from hoodie.transaction import lifecycle
+from support.simulation import (
+    faulty_storage,
+    schedule,
+    schedule_files,
+    schedule_lookups,
+    schedule_rollback,
+    schedule_streaming,
+)
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import (
     CONFIG,
@@ -79,10 +88,19 @@ ALONE = {
     ),
 }
 SHARED = {
-    "shared mor": Kind(config=CONFIG, is_shared=True),
-    "shared cow": Kind(config=COPY_ON_WRITE, is_shared=True),
-    "shared cow with a chain": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
+    "shared-mor": Kind(config=CONFIG, is_shared=True),
+    "shared-cow": Kind(config=COPY_ON_WRITE, is_shared=True),
+    "shared-cow-chained": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
 }
+NO_CONTEXT = contextlib.nullcontext()
+LOST = (
+    errors.ConflictError,
+    errors.HeartbeatExpiredError,
+    errors.LockLostError,
+    errors.OutcomeUnknownError,
+)
+"""What a builder may end with that has lost its lock."""
+
 KINDS = {**ALONE, **SHARED}
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
@@ -90,23 +108,38 @@ EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 class At:
     """Something else happens, once, right before one mutating call of the builder, or a writer.
 
-    Not while it has a lock that works: others would wait until it has given it back.
+    Not while it has a lock that works, unless it loses that, or they take none: others would wait
+    until it has given it back.
     """
 
     def __init__(
-        self, number: int, happening: Callable[[World], object], name: str = "builder"
+        self,
+        number: int,
+        happening: Callable[[World], object],
+        name: str = "builder",
+        *,
+        loses_lock: bool = False,
+        takes_no_lock: bool = False,
     ) -> None:
         self._left = number
         self._happening = happening
         self._name = name
+        self._loses_lock = loses_lock
+        self._takes_no_lock = takes_no_lock
+        self.lost_at: str | None = None  # The call at which the lock was lost.
         self.world: World | None = None
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
         if is_mutation and process.name == self._name and self.world is not None:
             self._left -= 1
-            if self._left == -1 and (self.world.is_lying or self.world.lock.holder is None):
+            if self._left == -1 and self._loses_lock and self.world.lock.holder is not None:
+                self.world.lock.lose_of(process)
+                self.lost_at = call
+            is_free = self.world.is_lying or self.world.lock.holder is None
+            if self._left == -1 and (is_free or self._takes_no_lock):
                 try:
-                    self._happening(self.world)
+                    with self.world.lock.ignored() if self._takes_no_lock else NO_CONTEXT:
+                        self._happening(self.world)
                 except errors.HoodieError as error:
                     raise AssertionError(f"before {call}: {error}") from error
         return Fault.NONE
@@ -232,6 +265,33 @@ def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
         check(world)
 
 
+class Ahead(At):
+    """As `At`, of a builder who takes a while until the build begins, but no longer."""
+
+    calls = 4
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        if is_mutation and process.name == "builder" and self.calls and self.world is not None:
+            self.calls -= 1
+            self.world.time.advance(SETTINGS.clock_skew_ms_max // 4)
+        return super().at(process, call, is_mutation=is_mutation)
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_changes_by_a_clock_behind_the_time_of_the_build_are_in_the_index(kind: str) -> None:
+    """IB1: what was decided after it began has a later time, whatever clocks say."""
+
+    def change(world: World) -> None:
+        process = world.process("other", offset_ms=-SETTINGS.clock_skew_ms_max // 2)
+        world.write(world.client(process), "b1")
+        compact(world, "service")
+
+    for number in range(mutations(kind)):
+        world = made(Ahead(number, change), kind)
+        world.build_index(world.writer("builder"))
+        check(world)
+
+
 @EACH_KIND
 def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
     """T-I07, T-I09: at whichever call of the writer, whose batch is not refused."""
@@ -347,51 +407,85 @@ def test_drop_of_what_was_not_there_leaves_what_was_built_meanwhile(
     check(world, builds_max=2)
 
 
-class JvmStorage:
-    """The storage as a writer of Apache Hudi has it that streams into the metadata table.
+def as_others_see_it(world: World) -> table_config.TableConfig:
+    """Return the configuration as another engine reads it: what is not confirmed is ready."""
+    stored = dict(world.stored_properties())
+    stored.pop(table_config.METADATA_PARTITIONS_OWN_KEY, None)
+    return table_config.from_properties(stored)
 
-    It completes by the properties that were there when it began. Nothing that it puts there says
-    that it is of ours: its heartbeat is empty, and so is its inflight file.
+
+def as_we_see_it(world: World) -> table_config.TableConfig:
+    """Return the configuration as it is."""
+    return table_config.from_properties(world.stored_properties())
+
+
+def check_for_all(world: World, judged: Callable[[World], table_config.TableConfig]) -> bool:
+    """Check every ready index, as somebody sees it; return whether there is one.
+
+    Writers of Apache Hudi fail where the properties name a partition without files.
     """
+    before, world.config = world.config, judged(world)
+    world.check_filters()
+    beside = metadata_timelines.opened(world.storage)
+    for name in (*world.config.metadata_partitions, *world.config.metadata_partitions_inflight):
+        assert list(metadata_table.data_files(beside, name)), name
+    is_there = world.index in world.config.metadata_partitions
+    world.config = before
+    return is_there
 
-    def __init__(self, inner: Storage, properties: bytes) -> None:
-        self._inner = inner
-        self._properties = properties
-        self._own: dict[str, bytes] = {}
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("meanwhile", ["written", "built", "dropped"])
+def test_changes_after_the_builder_has_lost_its_lock_are_in_the_index(
+    kind: str, meanwhile: str
+) -> None:
+    """T-I15: at whichever call, also at that by which other engines take the index for ready."""
+    places: dict[str, set[bool]] = {}
 
-    def create(self, path: str, content: bytes) -> object:
-        if layout.HEARTBEATS not in path and ".inflight" not in path:
-            return self._inner.create(path, content)
-        self._own[path] = content
-        return self._inner.create(path, b"")
+    def change(world: World) -> None:
+        world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        if meanwhile == "written":
+            return
+        take_for_dead(world, "builder")
+        if meanwhile == "built":
+            world.build_index(world.writer("another"))
+        else:
+            world.drop_index(world.writer("dropper"))
+        world.write(world.writer("third"), "b2")
 
-    def read(self, path: str, **rest: int) -> bytes:
-        content = self._inner.read(path, **rest)
-        if path == table_properties.PATH:
-            return self._properties
-        return content or self._own.get(path, b"")
-
-    def touch(self, path: str) -> FileInfo:
-        info = self._inner.touch(path)
-        return replace(info, size_bytes=len(self._own.get(path, b"")))
-
-    def fetch(self, path: str) -> tuple[bytes, object]:
-        content, version = self._inner.fetch(path)
-        return content or self._own.get(path, b""), version
+    for number in range(mutations(kind)):
+        fault = At(number, change, loses_lock=True)
+        world = made(fault, kind)
+        with contextlib.suppress(*LOST):
+            world.build_index(world.writer("builder"))
+        if fault.lost_at is None:
+            continue
+        is_there = check_for_all(world, as_others_see_it)
+        places.setdefault(fault.lost_at.partition(" ")[2], set()).add(is_there)
+        world.write(world.writer("later"), "l0")
+        check_for_all(world, as_others_see_it)
+        world.time.advance(world.lock.session_ms + 1)
+        world.build_index(world.writer("successor"))
+        later_changes(world)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+        check(world, builds_min=0, builds_max=2)
+    assert any(each.startswith(table_properties.PATH) for each in places)
 
 
 class JvmWorld(World):
-    """A world in which processes whose names say so are such writers."""
+    """A world in which processes whose names say so are writers of Apache Hudi that stream."""
 
     def storage_of(self, process: schedule.Process) -> Storage:
         inner = super().storage_of(process)
         if not process.name.startswith("engine"):
             return inner
-        found: object = JvmStorage(inner, self.storage.read(table_properties.PATH))
-        return found  # type: ignore[return-value] # all else is the inner's
+        return schedule_streaming.streaming(inner, lambda: self.opened(process))
+
+    def opened(self, process: schedule.Process) -> bytes:
+        """Return the properties by which such a writer goes that begins now."""
+        del process
+        return self.storage.read(table_properties.PATH)
 
 
 @pytest.mark.parametrize("kind", SHARED)
@@ -425,3 +519,88 @@ def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
         world.check_metadata()
         assert world.filters
     assert was_ready == {(False, False), (True, True)}
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_write_of_another_engine_that_takes_no_lock_is_in_the_index(kind: str) -> None:
+    """T-I15: whatever it does between two calls of the builder, which has the lock."""
+
+    def write(world: World) -> None:
+        world.write(world.client(world.process("engine")), "b1")
+
+    for number in range(mutations(kind)):
+        world = made(At(number, write, takes_no_lock=True), kind, JvmWorld)
+        with contextlib.suppress(*LOST):
+            world.build_index(world.writer("builder"))
+        check_for_all(world, as_others_see_it)
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        world.build_index(world.writer("successor"))
+        world.check_index(builds_min=0, builds_max=2)
+        world.check_filters()
+
+
+def without_index(properties: bytes, name: str) -> bytes:
+    """Return properties as a writer of Apache Hudi sees them whose option for an index is off."""
+    found = dict(hudi_properties.decode(properties))
+    for key in (
+        table_config.METADATA_PARTITIONS_KEY,
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY,
+        table_config.METADATA_PARTITIONS_OWN_KEY,
+    ):
+        left = [each for each in found.get(key, "").split(",") if each and each != name]
+        found[key] = ",".join(left)
+    return hudi_properties.encode(found)
+
+
+class OffWorld(JvmWorld):
+    """A world in which they have the index's option off: what is ready is dropped by them."""
+
+    def opened(self, process: schedule.Process) -> bytes:
+        config = as_others_see_it(self)
+        if self.index in config.metadata_partitions:
+            changes = index_decisions.without([self.index], config)
+            table_properties.update(self.storage, changes, process.clock, lambda: None)
+            self.storage.delete_directory(f".hoodie/metadata/{self.index}")
+        return without_index(super().opened(process), self.index)
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("lasts_ms", [0, 300])
+@pytest.mark.parametrize("make", [JvmWorld, OffWorld])
+def test_write_of_another_engine_after_the_builder_has_lost_its_lock_is_in_the_index(
+    kind: str, lasts_ms: int, make: type[World]
+) -> None:
+    """T-I15: one whose option is on logs there; one whose option is off drops it when it can.
+
+    Until then the index is ready for its own readers alone.
+    """
+    judged = as_others_see_it if make is JvmWorld else as_we_see_it
+    ready: set[bool] = set()
+
+    def begin(world: World) -> None:
+        process = world.process("engine", offset_ms=-SETTINGS.clock_skew_ms_max // 2)
+        writer = world.client(process)
+        opened = world.begin(writer)
+        stats = world.write_files(writer, opened, world.groups)
+
+        def complete() -> None:
+            written = [each for each in stats if isinstance(each, commits.WriteStat)]
+            told = metadata(written, commits.Operation.UPSERT, world.schema)
+            lifecycle.commit(writer, opened, told)
+            check_for_all(world, judged)
+
+        world.time.later(lasts_ms, complete) if lasts_ms else complete()
+
+    for number in range(mutations(kind)):
+        fault = At(number, begin, loses_lock=True)
+        world = made(fault, kind, make)
+        with contextlib.suppress(*LOST):
+            world.build_index(world.writer("builder"))
+        ready.add(check_for_all(world, judged))
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        check_for_all(world, judged)
+        world.build_index(world.writer("successor"))
+        world.check_index(builds_min=0, builds_max=2)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+        world.check_metadata()
+    assert ready == {False, True}

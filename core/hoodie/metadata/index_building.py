@@ -43,6 +43,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import file_names, indexing_avro
 from hoodie.metadata import (
+    build_progress,
     index_decisions,
     index_dropping,
     index_sharing,
@@ -63,7 +64,7 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.timeline import active, index_definitions, table_properties
-from hoodie.transaction import lifecycle, manager, table_lock
+from hoodie.transaction import lifecycle, manager, stored_schemas, table_lock
 from hoodie.transaction.client import Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
@@ -97,15 +98,15 @@ def build(
 
     Args:
         target: The table.
-        request: Which.
+        request: The indexes.
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
         wait_ms: So long writes of other engines are waited for, where there may be any.
 
     Raises:
-        InvalidInputError: They are not built, or not in this table; or its record index is of the
-            other kind.
+        InvalidInputError: They are not built, or not in this table, or not of these columns; or its
+            record index is of the other kind.
         ConfigurationError: The settings are those of a single writer.
         NotFoundError: The table has no metadata table.
         UnsupportedError: Their files have what is not read; or their bloom filters are too long for
@@ -128,9 +129,11 @@ def build_by(
     wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
-    refusal = index_decisions.request_refusal(
-        request.names, target.config, client.settings, is_partitioned=request.is_partitioned
-    )
+    refusal = index_decisions.request_refusal(request, target.config, client.settings)
+    if refusal is None and request.columns is not None:
+        timeline = active.listed(client.storage)
+        there = stored_schemas.columns_of(client.storage, target.config, timeline, target.schema)
+        refusal = file_statistics.columns_refusal(request.columns, target.config, there.arrow)
     if refusal is not None:
         raise refusal
     return _Builder(client, target, engine, hear, wait_ms).build(request)
@@ -150,7 +153,8 @@ class _Builder:
         self._client = client
         self._target = target
         self._engine = engine
-        self._hear = hear
+        self._listener = hear
+        self._hear = build_progress.Reporter(client.storage, client.clock, hear)
         self._wait_ms = wait_ms
 
     def build(self, request: index_decisions.Request) -> results.IndexResult:
@@ -162,18 +166,19 @@ class _Builder:
             config = table_properties.load(storage, self._client.clock)
             known = index_steps.columns_of(storage, config, builds, request.names)
             columns = self._target.schema.arrow
-            refusal = index_decisions.columns_refusal(request, known, config, columns)
+            refusal = index_decisions.secondary_columns_refusal(request, known, config, columns)
             if refusal is not None:
                 raise refusal
             self._refuse_other_kind(request, config)
-            match index_decisions.next_step(
-                request.names, config, builds, is_partitioned=request.is_partitioned
-            ):
+            match index_decisions.next_step(request, config, builds):
                 case index_decisions.Nothing():
                     index_steps.define(self._client, request.names)
                     return done
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)
+                case index_decisions.Drop(old):
+                    self._hear(f"dropping {', '.join(old)}")
+                    index_dropping.drop_by(self._client, self._target.config, old)
                 case index_decisions.Schedule(missing):
                     self._schedule(missing, request)
                 case index_decisions.Execute(found):
@@ -214,6 +219,8 @@ class _Builder:
             if is_ready or timeline.pending_of(index_steps.ACTION):
                 return None
             through = index_decisions.base_instant(timeline)
+            if request.columns is not None and file_statistics.COLUMN_STATS in names:
+                extra = {**extra, index_decisions.COLUMNS_KEY: ",".join(request.columns)}
             partitions = tuple(
                 plans.IndexedPartition(
                     name=name, through=through, extra={**extra, **_extra_of(name, request)}
@@ -233,6 +240,9 @@ class _Builder:
         opened = index_steps.taken_over(client, self._target.config, found)
         if opened is None:
             return before
+        self._hear = build_progress.Reporter(
+            client.storage, client.clock, self._listener, opened.requested_time
+        )
         try:
             lifecycle.start(client, opened)
             completion = self._build(opened, found.plan)
@@ -248,6 +258,8 @@ class _Builder:
         except BaseException:
             lifecycle.abort(client, opened)
             raise
+        finally:
+            self._hear.end()
         return results.IndexResult(
             instant=completion.instant,
             built=(*before.built, *found.plan.names),
@@ -328,7 +340,7 @@ class _Builder:
         reading = initial_statistics.Reading(
             begun.schema,
             self._engine,
-            lambda path: self._hear(f"reading statistics of {path or '.'}"),
+            count=functools.partial(self._hear.count, "reading statistics"),
         )
         bases = initial_statistics.gather(
             snapshot, data_files, source, reading, self._client.clock.now_ms()
@@ -348,10 +360,9 @@ class _Builder:
             return
         groups = index_steps.groups(file_statistics.BLOOM_FILTERS)
         own = initial_filters.by_group(data_files)
-        for group, base_files in zip(groups, own, strict=True):
-            pieces = initial_filters.pieces(
-                self._client.storage, self._engine, base_files, self._hear
-            )
+        counted = build_progress.counted_by_group(self._hear, own)
+        for group, (base_files, count) in zip(groups, counted, strict=True):
+            pieces = initial_filters.pieces(self._client.storage, self._engine, base_files, count)
             first = next(pieces, None)
             if first is not None:
                 yield metadata_writing.write_base(
@@ -372,5 +383,5 @@ def _extra_of(name: str, request: index_decisions.Request) -> Mapping[str, str]:
     """Return what a plan says of a partition besides."""
     if name == key_changes.RECORD_INDEX and request.is_partitioned:
         return {plans.IS_PARTITIONED: "true"}
-    column = request.columns.get(name)
+    column = request.secondary.get(name)
     return {} if column is None else {secondary_indexes.COLUMN_KEY: column}

@@ -29,6 +29,9 @@ from hoodie.model import (
 )
 from hoodie.timeline import active
 
+COLUMNS_KEY = "hoodie.operator.index.columns"
+"""In the extra metadata of a plan: the columns of its statistics; those by default without it."""
+
 BUILDABLE = (
     file_statistics.COLUMN_STATS,
     file_statistics.PARTITION_STATS,
@@ -44,19 +47,22 @@ _NOT_BUILT = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Request:
-    """Indexes that are to be there.
+    """Indexes that a table should have.
 
     Attributes:
         names: Partitions of the metadata table.
-        columns: Those of secondary indexes, by the names of these; of those that are ready or
-            planned they may be left out.
+        columns: Those that statistics are of: if they are of others they are dropped, and built
+            again. None for those that there are or, without any, those by default.
+        secondary: The columns of secondary indexes, by the names of these; of those that are ready
+            or planned they may be left out.
         is_partitioned: Whether a record index is to be one of each partition.
     """
 
-    names: tuple[str, ...]
-    columns: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[str]
+    columns: Sequence[str] | None = None
+    secondary: Mapping[str, str] = field(default_factory=dict)
     is_partitioned: bool = False
 
 
@@ -77,6 +83,11 @@ class Build:
     def is_of_ours(self) -> bool:
         """Whether a process of ours has made the plan; true where there is none any more."""
         return self.is_given_up or commits.WRITE_ID_KEY in self.plan.extra
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of its statistics; None for those by default."""
+        return columns_of(self.plan)
 
     @property
     def is_given_up(self) -> bool:
@@ -106,29 +117,39 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class Drop:
+    """Ready partitions are dropped that are built again."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Nothing:
     """All is ready."""
 
 
-Step: TypeAlias = Schedule | Execute | GiveUp | Nothing
+Step: TypeAlias = Schedule | Execute | GiveUp | Drop | Nothing
+
+
+def columns_of(plan: plans.Indexing) -> tuple[str, ...] | None:
+    """Return the columns of a plan's statistics; None for those by default."""
+    text = plan.extra.get(COLUMNS_KEY)
+    return None if text is None else tuple(text.split(","))
 
 
 def request_refusal(
-    names: Sequence[str],
-    config: table_config.TableConfig,
-    write_settings: settings.WriteSettings,
-    *,
-    is_partitioned: bool = False,
+    request: Request, config: table_config.TableConfig, write_settings: settings.WriteSettings
 ) -> errors.HoodieError | None:
     """Return why indexes cannot be built in a table, whatever is on its timeline.
 
     Args:
-        names: As they were asked for.
+        request: The indexes.
         config: The table's configuration.
         write_settings: Of the process that builds.
         is_partitioned: Whether a record index is to be one of each partition.
     """
-    refusal = names_refusal(names) or _partitioned_refusal(names, config, is_partitioned)
+    names = request.names
+    refusal = names_refusal(names) or _partitioned_refusal(request, config)
     if refusal is not None:
         return refusal
     if write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER:
@@ -146,6 +167,7 @@ def request_refusal(
         _record_index_refusal(names, config)
         or _secondary_index_refusal(names, config)
         or _partition_stats_refusal(names, config)
+        or _statistics_columns_refusal(request, config)
     )
 
 
@@ -166,10 +188,10 @@ def names_refusal(
 
 
 def _partitioned_refusal(
-    names: Sequence[str], config: table_config.TableConfig, is_partitioned: bool
+    request: Request, config: table_config.TableConfig
 ) -> errors.HoodieError | None:
-    name = key_changes.RECORD_INDEX
-    if not is_partitioned:
+    name, names = key_changes.RECORD_INDEX, request.names
+    if not request.is_partitioned:
         return None
     if name not in names:
         return errors.InvalidInputError(
@@ -272,7 +294,7 @@ def _secondary_index_refusal(
     return None
 
 
-def columns_refusal(
+def secondary_columns_refusal(
     request: Request,
     known: Mapping[str, str],
     config: table_config.TableConfig,
@@ -286,14 +308,14 @@ def columns_refusal(
         config: The table's configuration.
         schema: Its columns.
     """
-    for name, column in request.columns.items():
+    for name, column in request.secondary.items():
         if name not in request.names or not secondary_indexes.is_one(name):
             return errors.InvalidInputError(
                 f"the column {column} is that of {name}, expected a secondary index among "
                 f"{', '.join(request.names)}"
             )
     for name in filter(secondary_indexes.is_one, request.names):
-        asked, there = request.columns.get(name), known.get(name)
+        asked, there = request.secondary.get(name), known.get(name)
         if asked is None and there is None:
             return errors.InvalidInputError(
                 f"{name} was given no column, expected one, as by --column"
@@ -330,27 +352,41 @@ def _partition_stats_refusal(
     return None
 
 
-def next_step(
-    names: Sequence[str],
-    config: table_config.TableConfig,
-    builds: Sequence[Build],
-    *,
-    is_partitioned: bool = False,
-) -> Step:
+def _statistics_columns_refusal(
+    request: Request, config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    names, columns = request.names, request.columns
+    of_files, of_partitions = file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS
+    if columns is None:
+        return None
+    if not columns:
+        return errors.InvalidInputError(f"no column of {of_files} is named, expected some")
+    if of_files not in names:
+        return errors.InvalidInputError(
+            f"columns are those of {of_files}, which is not among {', '.join(names)}: name both"
+        )
+    if of_partitions in config.metadata_partitions and of_partitions not in names:
+        return errors.InvalidInputError(
+            f"{of_partitions} of {config.name} has the columns of {of_files}: build both"
+        )
+    return None
+
+
+def next_step(request: Request, config: table_config.TableConfig, builds: Sequence[Build]) -> Step:
     """Return what is done next so that indexes become ready.
 
     What is ready is left out, so that a request that broke off goes on with the rest. A plan of
     what is ready, or is not asked for any more by anybody, is never executed.
 
     Args:
-        names: Wanted, as of `request_refusal`.
+        request: As of `request_refusal`.
         config: The table's configuration, read after the timeline.
         builds: Pending there.
-        is_partitioned: Whether a record index is to be one of each partition.
 
     Raises:
         ConflictError: Other indexes are being built, or another engine builds.
     """
+    names, columns = request.names, request.columns
     ready = set(config.metadata_partitions)
     missing = tuple(name for name in in_order(names) if name not in ready)
     for build in builds:
@@ -360,12 +396,15 @@ def next_step(
                 f"{', '.join(build.plan.names)}: wait until it has, or give the plan up by `hoodie "
                 "index drop`"
             )
-        if build.is_given_up or ready.intersection(build.plan.names):
+        has_others = file_statistics.COLUMN_STATS in build.plan.names and not _are_wanted(
+            build.columns, columns
+        )
+        if build.is_given_up or has_others or ready.intersection(build.plan.names):
             return GiveUp(build)
         if not missing:
             continue
         has_record_index = key_changes.RECORD_INDEX in build.plan.names
-        is_other = has_record_index and build.plan.is_partitioned is not is_partitioned
+        is_other = has_record_index and build.plan.is_partitioned is not request.is_partitioned
         if set(build.plan.names) <= set(missing) and not is_other:
             return Execute(build)
         kind = f" {kind_text(is_partitioned=build.plan.is_partitioned)}" if is_other else ""
@@ -374,7 +413,15 @@ def next_step(
             "expected no other index: finish it by `hoodie index build`, or give it up by `hoodie "
             "index drop`"
         )
+    if not _are_wanted(config.statistics_columns, columns):
+        old = ready.intersection((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
+        if old:
+            return Drop(tuple(sorted(old)))
     return Schedule(missing) if missing else Nothing()
+
+
+def _are_wanted(there: Sequence[str] | None, columns: Sequence[str] | None) -> bool:
+    return columns is None or (there is not None and set(there) == set(columns))
 
 
 def drop_refusal(
@@ -401,13 +448,18 @@ def drop_refusal(
 
 def without(names: Sequence[str], config: table_config.TableConfig) -> Mapping[str, str | None]:
     """Return the change of a table's properties that drops partitions; empty for none."""
+    unconfirmed = set(config.metadata_partitions_unconfirmed)
+    ready, building = set(config.metadata_partitions), set(config.metadata_partitions_inflight)
     changes: dict[str, str | None] = {}
-    for key, there in (
-        (table_config.METADATA_PARTITIONS_KEY, config.metadata_partitions),
-        (table_config.METADATA_PARTITIONS_INFLIGHT_KEY, config.metadata_partitions_inflight),
+    for key, there, others in (
+        (table_config.METADATA_PARTITIONS_KEY, ready | unconfirmed, set[str]()),
+        (table_config.METADATA_PARTITIONS_INFLIGHT_KEY, building, unconfirmed),
+        (table_config.METADATA_PARTITIONS_OWN_KEY, set(config.metadata_partitions_own), set()),
     ):
-        if not set(names).isdisjoint(there):
-            changes[key] = names_text(set(there) - set(names))
+        if not there.isdisjoint(names):
+            changes[key] = names_text(there - others - set(names))
+    if changes and file_statistics.COLUMN_STATS in names and config.statistics_columns:
+        changes[table_config.STATISTICS_COLUMNS_KEY] = None
     for key in map(secondary_indexes.column_key, names):
         if key in config.properties:
             changes[key] = None

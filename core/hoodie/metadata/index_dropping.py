@@ -162,9 +162,9 @@ def _take_out(
         if changes:
             configuration.put(client, scope, changes)
         return [f"{metadata_timelines.DIRECTORY}/{path}" for path in left]
-    if changes:
-        # Not by an epoch: finished later it would undo what others have changed until then.
-        table_properties.update(client.storage, changes, client.clock, check)
+    # Not by an epoch: finished later it would undo what others have changed until then. And also
+    # if nothing changes: a builder that lost its lock right before its own change fails then.
+    table_properties.update(client.storage, changes, client.clock, check)
     try:
         index_steps.clear(client, scope, names, check)
     except index_steps.CompactedError as error:

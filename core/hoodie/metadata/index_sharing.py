@@ -5,21 +5,22 @@
     wait       without the lock: no write of another engine is pending
     publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
                the partitions are written, by a delta commit of a new time; then the table's
-               properties name them as ready, and the action completes
+               properties name them as inflight, as ready for other engines, as ready (`_publish`),
+               and the action completes
 
 Writers of Apache Hudi log into the partitions that the properties name when they open the metadata
-table, after their requested file is there: what is not pending when the partitions become ready
-keeps them up, or drops them. They are never named as inflight, and nothing of them is on storage
+table, after their requested file is there: what is not pending when the partitions are named keeps
+them up, or drops them. They are inflight for a moment only, and nothing of them is on storage
 before: such a writer, if its option is on, deletes the folder and makes them itself.
 
-Requests under the lock: some 30; for each of the last changes one, and those of a look into its
+Requests under the lock: some 50; for each of the last changes one, and those of a look into its
 files; two for each write that is pending. Memory: that of the statistics and bloom filters. Source:
 ADR 0032; protocol.md: Indexes built beside writers.
 """
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -28,19 +29,20 @@ from hoodie import errors
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     key_footers,
-    metadata_merging,
     metadata_records,
     metadata_writing,
     snapshots,
 )
-from hoodie.format import bloom_filters, hfile_reading, indexing_avro, metadata_schemas
+from hoodie.format import bloom_filters, indexing_avro, metadata_schemas
 from hoodie.format.metadata_avro import Value
 from hoodie.metadata import (
+    build_progress,
     index_decisions,
     index_steps,
     initial_filters,
     initial_statistics,
     late_changes,
+    partition_bases,
     partition_making,
 )
 from hoodie.model import file_statistics, instants, plans, schemas, table_config
@@ -124,7 +126,7 @@ class Building:
         client: Client,
         schema: schemas.TableSchema,
         engine: Engine,
-        hear: Callable[[str], object],
+        hear: build_progress.Reporter,
         wait_ms: int,
     ) -> None:
         """Put the parts together.
@@ -157,7 +159,7 @@ class Building:
         """
         for _ in range(_LOOKS_MAX):
             try:
-                look = _Look(self._client, self._schema, self._engine, self._hear, plan.names)
+                look = _Look(self._client, self._schema, self._engine, self._hear, plan)
                 return self._publish(look, opened, plan)
             except (late_changes.OutdatedError, errors.NotFoundError) as outdated:
                 # Its timeline may be archived by now.
@@ -208,8 +210,8 @@ class _Look:
         client: Client,
         schema: schemas.TableSchema,
         engine: Engine,
-        hear: Callable[[str], object],
-        names: Sequence[str],
+        hear: build_progress.Reporter,
+        plan: plans.Indexing,
     ) -> None:
         """Look into the files that count.
 
@@ -218,9 +220,11 @@ class _Look:
             NotFoundError: The timeline was archived meanwhile, or there is no metadata table.
             HoodieError: As `Building.build`.
         """
-        self.names = names
+        self.names = names = plan.names
         self.config = table_properties.load(client.storage, client.clock)
-        refusal = index_decisions.request_refusal(names, self.config, client.settings)
+        refusal = index_decisions.request_refusal(
+            index_decisions.Request(names), self.config, client.settings
+        )
         if refusal is not None:
             raise refusal  # What it stands on was dropped since it was planned.
         self._client = client
@@ -230,12 +234,13 @@ class _Look:
         snapshot = snapshots.take(client.storage, self.config, self._timeline)
         data_files = initial_statistics.data_files(snapshot)
         columns = stored_schemas.columns_of(client.storage, self.config, self._timeline, schema)
-        self.since = replace(
-            self.config, metadata_partitions=(*self.config.metadata_partitions, *names)
+        self.since = index_steps.with_columns(
+            replace(self.config, metadata_partitions=(*self.config.metadata_partitions, *names)),
+            plan,
         )
         wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
         reading = initial_statistics.Reading(
-            columns, engine, lambda path: hear(f"reading statistics of {path or '.'}")
+            columns, engine, count=functools.partial(hear.count, "reading statistics")
         )
         statistics = late_changes.Statistics(
             schema=columns, wanted=wanted, reading=reading, bases={}
@@ -257,8 +262,10 @@ class _Look:
             self._filter_bases = _filter_bases(
                 client,
                 [
-                    initial_filters.pieces(client.storage, engine, group, hear)
-                    for group in initial_filters.by_group(data_files)
+                    initial_filters.pieces(client.storage, engine, group, count)
+                    for group, count in build_progress.counted_by_group(
+                        hear, initial_filters.by_group(data_files)
+                    )
                 ],
             )
 
@@ -275,7 +282,8 @@ class _Look:
             changes_max: So many at most; None for any number.
 
         Raises:
-            OutdatedError: One took others back, or some may have been archived meanwhile.
+            OutdatedError: One took others back, or some may have been archived meanwhile; or the
+                table has other columns by now.
             _NotYetError: There are more.
         """
         storage = self._client.storage
@@ -285,6 +293,9 @@ class _Look:
             raise _NotYetError(f"{number} changes have completed meanwhile", is_waited=False)
         found = list(late_changes.since(storage, self._timeline, timeline))
         if self._has_statistics:
+            if found:
+                # Before its files are read as if it had not.
+                self._statistics.check_columns(storage, self.config, timeline)
             self._statistics.look_into(storage, timeline, found)
         if self._has_filters:
             paths = metadata_records.base_files(
@@ -381,25 +392,10 @@ def _filter_bases(
 
 def _merged(content: partition_making.Content, now_ms: int) -> partition_making.Content:
     """Return what `partition_stats` begins with, all of it in its base file."""
-    found = {
-        key: value
-        for base in content.bases
-        if base is not None
-        for batch in hfile_reading.Reader.over("a base file", base.content).scan()
-        for key, value in zip(
-            batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True
-        )
-    }
     schema = metadata_schemas.RECORD.text
-    for text, added in content.records.items():
-        key = text.encode()
-        values = [Value(each, schema) for each in (found.get(key), added) if each is not None]
-        merged = metadata_merging.merged_statistics(key, values)
-        assert merged is not None, key
-        found[key] = merged
-    records = metadata_merging.table({key.decode(): value for key, value in found.items()})
-    base = metadata_writing.prepare_base(records, now_ms) if found else None
-    return partition_making.Content([base])
+    logged = {key.encode(): [Value(each, schema)] for key, each in content.records.items()}
+    bases = [base.content for base in content.bases if base is not None]
+    return partition_making.Content([partition_bases.with_logged(bases, logged, now_ms)])
 
 
 def _make(
@@ -430,23 +426,89 @@ def _make(
     metadata_commits.refuse_behind(client, scope)
     look.catch_up(scope.timeline, CHANGES_UNDER_LOCK_MAX)
     look.check_columns()
+    left = index_decisions.without(look.names, config)
+    if left:
+        # Of a builder that died while it published, or may be about to go on: that fails now.
+        config = table_properties.update(client.storage, left, client.clock, is_ours)
     try:
         index_steps.clear(client, scope, look.names, is_ours)
     except index_steps.CompactedError as error:
         raise _NotYetError(str(error)) from error
-    changes: dict[str, str | None] = {
-        table_config.METADATA_PARTITIONS_KEY: index_decisions.names_text(
-            {*config.metadata_partitions, *look.names}
-        )
-    }
     is_ours()
-    changes |= index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
     time = client.time_after(scope, true_time.Parity.EPOCH)
     partition_making.make_all(
         client, scope, index_steps.beside(client), time, look.contents(time), is_ours
     )
-    # Not by an epoch: if it was finished later, others would have logged nothing until then.
-    table_properties.update(client.storage, changes, client.clock, is_ours)
+    _publish(client, scope, config, look.names, defined, is_ours)
+
+
+def _publish(
+    client: Client,
+    scope: table_lock.LockScope,
+    config: table_config.TableConfig,
+    names: Sequence[str],
+    defined: Mapping[str, str],
+    is_ours: markers.Check,
+) -> None:
+    """Name partitions as ready that have all that a scope's timeline shows.
+
+    A lock may be lost right before a change of the properties. So they become ready by three:
+
+    1. inflight, built by this project: whoever takes the lock from now on logs there. Then the lock
+       must still be held, and nothing be new on the timeline: nothing has completed that they lack.
+    2. ready for other engines: a writer of theirs whose option is off did not log, and drops them.
+    3. ready for this project as well, if the lock is still held.
+
+    None is by an epoch: if it was finished later, others would have logged nothing until then. Each
+    fails if the properties were changed since they were read, as they are by whoever deletes the
+    partitions' files.
+
+    Args:
+        client: Whose they are.
+        scope: In which they were made.
+        config: The table's configuration, without them.
+        names: The partitions.
+        defined: Properties that change with them.
+        is_ours: Called before each change.
+
+    Raises:
+        OutdatedError: Something is new on the timeline.
+        ConflictError: The properties were changed by another.
+        LockLostError: It was; what is published by then stays so, and the plan pending.
+    """
+
+    def change(changes: Mapping[str, str | None]) -> None:
+        table_properties.update(client.storage, changes, client.clock, is_ours)
+
+    names_text = index_decisions.names_text
+    building, ready = config.metadata_partitions_inflight, config.metadata_partitions
+    change(
+        {
+            **defined,
+            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text({*building, *names}),
+            table_config.METADATA_PARTITIONS_OWN_KEY: names_text(set(names)),
+        }
+    )
+    begun = _seen(active.listed(client.storage)) - _seen(scope.timeline)
+    if begun:
+        raise late_changes.OutdatedError(f"{', '.join(map(str, begun))} came without the lock")
+    change(
+        {
+            table_config.METADATA_PARTITIONS_KEY: names_text({*ready, *names}),
+            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text(set(building)),
+        }
+    )
+    change({table_config.METADATA_PARTITIONS_OWN_KEY: None})
+
+
+def _seen(timeline: active.ActiveTimeline) -> set[instants.Instant]:
+    """Return what a timeline has, but for writes that became inflight, which takes no lock."""
+    return {
+        each
+        for each in timeline.files
+        if each.state is not instants.State.INFLIGHT or each.action not in instants.WRITES
+    }
 
 
 def _refuse_beside(client: Client, timeline: active.ActiveTimeline) -> None:

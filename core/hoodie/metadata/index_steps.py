@@ -12,10 +12,12 @@ from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.filegroup import index_groups, metadata_table, metadata_writing, snapshots
+from hoodie.format import file_names
 from hoodie.metadata import (
     index_decisions,
     initial_filters,
     initial_statistics,
+    partition_bases,
     partition_making,
 )
 from hoodie.model import (
@@ -206,9 +208,10 @@ def begin(
     changes: dict[str, str | None] = {
         table_config.METADATA_PARTITIONS_INFLIGHT_KEY: index_decisions.names_text(inflight)
     }
-    since = replace(config, metadata_partitions_inflight=tuple(sorted(inflight)))
+    since = with_columns(
+        replace(config, metadata_partitions_inflight=tuple(sorted(inflight))), plan
+    )
     columns = stored_schemas.columns_of(client.storage, config, scope.timeline, schema)
-    _refuse_grown(plan, config, columns)
     wanted = wanted_statistics(client.storage, config, since, columns)
     changes |= define_statistics(client.storage, config, since, wanted)
     secondary = _secondary(client, plan, config, columns, record_groups.get(None, 0))
@@ -332,6 +335,17 @@ def define(client: Client, names: Sequence[str]) -> None:
     client.lock.decide(decide)
 
 
+def with_columns(
+    config: table_config.TableConfig, plan: plans.Indexing
+) -> table_config.TableConfig:
+    """Return a configuration with the columns of which a plan builds the statistics."""
+    columns = index_decisions.columns_of(plan)
+    if file_statistics.COLUMN_STATS not in plan.names or columns is None:
+        return config
+    stored = {**config.properties, table_config.STATISTICS_COLUMNS_KEY: ",".join(columns)}
+    return replace(config, properties=stored)
+
+
 def wanted_statistics(
     storage: Storage,
     config: table_config.TableConfig,
@@ -372,7 +386,10 @@ def define_statistics(
     if not file_statistics.is_needed(since) or file_statistics.is_needed(config):
         return {}
     index_definitions.put_of_statistics(storage, config, wanted, is_only=False)
-    return {table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
+    changes = {table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
+    if since.statistics_columns is not None:
+        changes[table_config.STATISTICS_COLUMNS_KEY] = ",".join(since.statistics_columns)
+    return changes
 
 
 def partition_paths(client: Client, timeline: active.ActiveTimeline) -> Sequence[str]:
@@ -415,25 +432,47 @@ def _with_left(
     return found
 
 
-def _refuse_grown(
-    plan: plans.Indexing, config: table_config.TableConfig, columns: schemas.TableSchema
-) -> None:
-    """Refuse to build statistics of partitions in a table whose columns have grown.
+def _may_have_grown(
+    client: Client,
+    begun: Begun,
+    config: table_config.TableConfig,
+    scope: table_lock.LockScope,
+) -> bool:
+    """Return whether statistics of partitions are built, and some may be of different types (M-J).
 
-    A write looks for an older record of another type, which is not there yet (M-J).
-
-    Raises:
-        UnsupportedError: They have, or it is not known.
+    They are not if the table has the columns that it was created with.
     """
+    if file_statistics.PARTITION_STATS not in begun.plan.names:
+        return False
     created = config.create_schema
-    if file_statistics.PARTITION_STATS not in plan.names:
-        return
-    if created is None or schemas.from_avro(created).arrow != columns.arrow:
-        raise errors.UnsupportedError(
-            f"the columns of {config.name} are not those that it was created with, and this "
-            f"version does not build {file_statistics.PARTITION_STATS} of such a table beside "
-            "writers: make the metadata table again by `hoodie metadata init --rebuild`"
-        )
+    stored = stored_schemas.as_of(client.storage, config, scope.timeline)
+    now = begun.schema if stored is None else stored.columns
+    return created is None or schemas.from_avro(created).arrow != now.arrow
+
+
+def _rebased(
+    client: Client,
+    begun: Begun,
+    stats: Sequence[commits.WriteStat],
+    scope: table_lock.LockScope,
+) -> Mapping[str, bytes]:
+    """Write the base file of `partition_stats` with what was logged since the build began.
+
+    Returns:
+        The instant that makes it count, of a time above all that was logged.
+    """
+    storage = beside(client)
+    logged = partition_bases.logged_since(client, scope, begun.time)
+    bases = partition_bases.contents_of(storage, stats)
+    base = partition_bases.with_logged(bases, logged, client.clock.now_ms())
+    if base is None:
+        return {}
+    time = client.time_before_another(scope)
+    (group,) = groups(file_statistics.PARTITION_STATS)
+    # Whoever was overtaken writes again, at another time.
+    token = file_names.write_token(0, begun.opened.stage, 0)
+    written = metadata_writing.write_prepared(storage, group, time, token, base)
+    return partition_making.whole_instant(client, scope, time, [written])
 
 
 def publish(
@@ -448,6 +487,7 @@ def publish(
     Raises:
         ConflictError: They are not being built any more.
         FormatError: The metadata table lacks a change.
+        UnsupportedError: Statistics of one column have no order together.
     """
     config = table_properties.load(client.storage, client.clock)
     names, inflight = set(begun.plan.names), set(config.metadata_partitions_inflight)
@@ -456,13 +496,13 @@ def publish(
             f"the metadata table of {client.storage.uri} was made again, or dropped, while "
             f"{', '.join(sorted(names - inflight))} was built; build the index again"
         )
-    stored = stored_schemas.as_of(client.storage, config, scope.timeline)
-    if stored is not None:
-        _refuse_grown(begun.plan, config, stored.columns)
     metadata_commits.refuse_behind(client, scope)
     is_ours()
+    beside = dict(partition_making.whole_instant(client, scope, begun.time, stats))
+    if _may_have_grown(client, begun, config, scope):
+        beside |= _rebased(client, begun, stats, scope)
     return publication.Accompaniment(
-        beside=partition_making.whole_instant(client, scope, begun.time, stats),
+        beside=beside,
         properties={
             table_config.METADATA_PARTITIONS_KEY: index_decisions.names_text(
                 {*config.metadata_partitions, *names}

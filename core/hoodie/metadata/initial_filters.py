@@ -46,7 +46,7 @@ def pieces(
     storage: Storage,
     engine: Engine,
     base_files: Sequence[files.BaseFile],
-    hear: Callable[[str], object],
+    count: Callable[[int], object],
 ) -> Iterator[pa.Table]:
     """Yield the records of base files; of those that are gone, none.
 
@@ -54,14 +54,14 @@ def pieces(
         storage: The data table's.
         engine: Reads several at once.
         base_files: In the order of their keys.
-        hear: Hears how far it is.
+        count: Hears how many have been read.
 
     Raises:
         FormatError: A file is broken.
     """
     read = functools.partial(_record, storage)
     for first in range(0, len(base_files), _AT_ONCE):
-        hear(f"reading bloom filters: {first} of {len(base_files)} files")
+        count(first)
         found = engine.map(read, base_files[first : first + _AT_ONCE])
         records = {key: record for key, record in found if record is not None}
         if records:

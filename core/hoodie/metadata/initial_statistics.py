@@ -61,11 +61,13 @@ class Reading:
         schema: The table's columns, if no commit has them.
         engine: Looks into several at once.
         hear: Hears of each partition of the data table before its files are looked into.
+        count: Hears how many files of how many have been looked into.
     """
 
     schema: schemas.TableSchema
     engine: Engine
     hear: Callable[[str], object] = lambda partition_path: None
+    count: Callable[[int, int], object] = lambda done, total: None
 
 
 class _Place(NamedTuple):
@@ -104,6 +106,7 @@ def gather(
     names = Counter(each.name for found in data_files.values() for each in found)
     looked = _looked_into(
         _places(snapshot, data_files),
+        sum(map(len, data_files.values())),
         source,
         reading,
         lambda some: pieces.append(
@@ -170,13 +173,17 @@ def _places(
 
 def _looked_into(
     places: Iterator[_Place],
+    total: int,
     source: statistics_reading.Source,
     reading: Reading,
     take: Callable[[Sequence[_Looked]], object],
 ) -> Iterator[_Looked]:
     """Yield the statistics of data files, and have them taken, some hundred at a time."""
+    done = 0
     while some := list(itertools.islice(places, _FILES_AT_ONCE)):
         reading.hear(some[0].partition_path)
+        reading.count(done, total)
+        done += len(some)
         data_files = [each.data_file for each in some]
         found = reading.engine.map(functools.partial(_of_file, source), data_files)
         looked = list(zip(some, found, strict=True))

@@ -117,7 +117,9 @@ def initialise_by(
         try:
             if look.statistics is not None:
                 _catch_up(client.storage, look, look.statistics)
-            client.lock.decide(functools.partial(_make, client, expected, look))
+            made_on = client.lock.decide(functools.partial(_make, client, expected, look))
+            if made_on is not None:
+                client.lock.decide(functools.partial(_refuse_lacking, client, made_on))
         except late_changes.OutdatedError as outdated:
             logger.info("%s: listing again: %s", client.storage.uri, outdated)
         else:
@@ -148,7 +150,7 @@ def drop_by(client: Client) -> bool:
         has_any = bool(config.metadata_partitions or config.metadata_partitions_inflight)
         if has_any:
             columns = [key for key in config.properties if secondary_indexes.is_column_key(key)]
-            configuration.put(client, scope, {**_WITHOUT, **dict.fromkeys(columns)})
+            _put(client, scope, config, {**_WITHOUT, **dict.fromkeys(columns)})
         return has_any
 
     had_any = client.lock.decide(decide)
@@ -164,8 +166,50 @@ def drop_by(client: Client) -> bool:
 _WITHOUT: configuration.Changes = {
     table_config.METADATA_PARTITIONS_KEY: None,
     table_config.METADATA_PARTITIONS_INFLIGHT_KEY: None,
+    table_config.METADATA_PARTITIONS_OWN_KEY: None,
     table_config.INDEX_DEFINITIONS_PATH_KEY: None,
+    table_config.STATISTICS_COLUMNS_KEY: None,
 }
+
+
+def _put(
+    client: Client,
+    scope: table_lock.LockScope,
+    config: table_config.TableConfig,
+    changes: configuration.Changes,
+    beside: Mapping[str, bytes] | None = None,
+) -> None:
+    """Change the properties, as decided in a scope.
+
+    Where other engines write as well not by an epoch: if it was finished later it would name an MDT
+    into which they have logged nothing until then, or undo what they have changed.
+    """
+    if config.has_foreign_writers:
+        table_properties.update(client.storage, changes, client.clock, scope.check)
+    else:
+        configuration.put(client, scope, changes, beside)
+
+
+def _refuse_lacking(
+    client: Client, made_on: active.ActiveTimeline, scope: table_lock.LockScope
+) -> None:
+    """Drop an MDT again that lacks what others completed after its maker had lost the lock.
+
+    Args:
+        client: The maker.
+        made_on: What it was made of.
+        scope: A later one.
+
+    Raises:
+        late_changes.OutdatedError: It was dropped.
+    """
+    config = table_properties.load(client.storage, client.clock)
+    beside = active.listed(metadata_timelines.opened(client.storage))
+    known = set(made_on.completed)
+    for each in scope.timeline.completed:
+        if each not in known and metadata_timelines.is_lacking(beside, each):
+            _put(client, scope, config, _WITHOUT)
+            raise late_changes.OutdatedError(f"{each} completed after the lock was lost")
 
 
 def _look(
@@ -238,7 +282,8 @@ def _make(
     expected: table_config.TableConfig,
     look: _Look,
     scope: table_lock.LockScope,
-) -> None:
+) -> active.ActiveTimeline | None:
+    """Make the MDT; return what it was made of if the lock was lost by then, else None."""
     config = admission.admit_table(client, scope, expected)
     if config.metadata_partitions:
         raise errors.AlreadyExistsError(
@@ -273,8 +318,9 @@ def _make(
             beside |= partition_making.make(
                 client, scope, storage, time, name, contents_by_name[name]
             )
-    configuration.put(client, scope, made, beside)
+    _put(client, scope, config, made, beside)
     logger.info("%s: made from %d partitions", storage.uri, len(sizes))
+    return None if scope.is_held() else scope.timeline
 
 
 def _files_content(client: Client, sizes: metadata_records.Sizes) -> partition_making.Content:

@@ -46,7 +46,7 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import file_names, record_locations
-from hoodie.metadata import index_decisions, index_steps
+from hoodie.metadata import build_progress, index_decisions, index_steps
 from hoodie.model import commits, files, instants, key_changes
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import scratch
@@ -72,8 +72,6 @@ _NAMED_MAX = 3
 
 _LOCATED = pa.schema([("key", pa.binary()), ("group", pa.int64())])
 """A key, and the number of its file group; NOWHERE where it was taken out of the index."""
-
-Hear = Callable[[str], object]
 
 _Logged: TypeAlias = Mapping[instants.InstantTime, pa.Table]
 """What instants logged in a key space, by their requested times; as `_LOCATED`."""
@@ -122,7 +120,9 @@ def _rows(storage: Storage, base_file: files.BaseFile) -> int:
 class RecordIndexBuild:
     """The build of a record index that has begun."""
 
-    def __init__(self, client: Client, begun: index_steps.Begun, hear: Hear) -> None:
+    def __init__(
+        self, client: Client, begun: index_steps.Begun, hear: build_progress.Reporter
+    ) -> None:
         """Take what `index_steps.begin` returned; `write` comes first."""
         self._client = client
         self._begun = begun
@@ -155,7 +155,8 @@ class RecordIndexBuild:
             slices = self._spill(snapshot, parts)
             values = pa.array([self._record(each) for each in slices], pa.binary())
             for number, group in enumerate(self._groups):
-                self._hear(f"writing the record index: {number} of {len(self._groups)} file groups")
+                total = len(self._groups)
+                self._hear.count("writing the record index", number, total, "file groups")
                 found = self._located(slices, list(parts.tables(number)))
                 # Also without a key: what an earlier index or builder has left there is hidden.
                 stat = metadata_writing.write_base(
@@ -219,7 +220,7 @@ class RecordIndexBuild:
         heard = -1
         for number, keys in ahead.streams(read, range(len(slices)), threads, bound):
             if number != heard:
-                self._hear(f"reading record keys: {number} of {len(slices)} file slices")
+                self._hear.count("reading record keys", number, len(slices), "file slices")
                 heard = number
             rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], _LOCATED)
             own = self._places[self._key_space(slices[number].group.partition_path)]

@@ -202,25 +202,32 @@ def wanted(
         definition = replace(definition, columns=tuple(held))
     found = {each.name: kind_of(each.type, has_value_types=has_value_types) for each in schema}
     kinds = {name: kind for name, kind in found.items() if kind is not None}
+    chosen = config.statistics_columns
     meta = kind_of(pa.string(), has_value_types=has_value_types)
     assert meta is not None
     return Wanted(
         {
             **dict.fromkeys(META_COLUMNS, meta),
-            **{name: kinds[name] for name in _names(list(kinds), schema, definition)},
+            **{name: kinds[name] for name in _names(list(kinds), schema, definition, chosen)},
         },
         has_bloom_filter=has_bloom_filter,
     )
 
 
 def _names(
-    supported: Sequence[str], schema: pa.Schema, definition: Definition | None
+    supported: Sequence[str],
+    schema: pa.Schema,
+    definition: Definition | None,
+    chosen: Sequence[str] | None,
 ) -> Sequence[str]:
     """Return of which of the supported columns statistics are needed."""
     default = supported[:COLUMNS_MAX]
+    named = [] if definition is None else list(definition.columns)
+    named = [name for name in named if name not in META_COLUMNS]
+    if chosen is not None and set(named) <= set(chosen):  # Else others have defined it anew.
+        return [name for name in supported if name in chosen]
     if definition is None:
         return default
-    named = [name for name in definition.columns if name not in META_COLUMNS]
     if named == default[: len(named)]:
         return default
     inner = [name for name in named if "." in name and name.partition(".")[0] in schema.names]
@@ -231,6 +238,43 @@ def _names(
             "by `hoodie metadata drop`"
         )
     return [name for name in named if name in supported]
+
+
+def columns_refusal(
+    columns: Sequence[str], config: table_config.TableConfig, schema: pa.Schema
+) -> errors.HoodieError | None:
+    """Return why a table cannot have statistics of columns.
+
+    Args:
+        columns: As they were asked for.
+        config: The table's configuration.
+        schema: Its columns, without meta columns.
+    """
+    types = {each.name: each.type for each in schema}
+    has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
+    for name in columns:
+        if columns.count(name) > 1:
+            return errors.InvalidInputError(f"column {name} is named twice")
+        if name not in types:
+            return errors.InvalidInputError(
+                f"{config.name} has no column {name!r}, expected one of {', '.join(types)}"
+            )
+        if name != name.strip() or "," in name:
+            return errors.InvalidInputError(
+                f"column {name!r} has a comma, or begins or ends with a space, and cannot be in a "
+                "list of columns: name another column"
+            )
+        if name in partition_columns.left_out(config):
+            return errors.InvalidInputError(
+                f"the data files of {config.name} do not have the partition column {name}: name "
+                "another column"
+            )
+        if kind_of(types[name], has_value_types=has_value_types) is None:
+            return errors.InvalidInputError(
+                f"column {name} of {config.name} is of type {types[name]}, of which there are no "
+                "statistics: name another column"
+            )
+    return None
 
 
 def kind_of(data_type: pa.DataType, *, has_value_types: bool) -> Kind | None:

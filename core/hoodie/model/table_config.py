@@ -49,7 +49,15 @@ CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
+METADATA_PARTITIONS_OWN_KEY = "hoodie.operator.metadata.partitions.building"
+"""Those that this project builds in a table that other engines write as well. One that is named as
+ready, too, is published and not confirmed yet."""
 INDEX_DEFINITIONS_PATH_KEY = "hoodie.table.index.defs.path"
+STATISTICS_COLUMNS_KEY = "hoodie.operator.metadata.column.stats.columns"
+"""The columns that statistics were asked for; all that Apache Hudi takes by default without it.
+
+The definitions of indexes do not say whether columns that are added later are among them.
+"""
 
 _PAYLOADS = "org.apache.hudi.common.model."
 _DELETE_FIELD_KEY = "hoodie.record.merge.property.hoodie.payload.delete.field"
@@ -197,6 +205,8 @@ class TableConfig:
         delete_marker: Column and value that mark a row as deleted; None when not configured.
         metadata_partitions: Ready partitions of the metadata table.
         metadata_partitions_inflight: Those being built.
+        metadata_partitions_own: Those of them that this project builds where other engines write,
+            and which its writers keep up.
         time_zone: Of the timeline's times; None where they are local times of a zone that the table
             does not tell.
         chain: The chain that orders all changes of the table; None for a table without one.
@@ -224,6 +234,7 @@ class TableConfig:
     delete_marker: tuple[str, str] | None = None
     metadata_partitions: tuple[str, ...] = ()
     metadata_partitions_inflight: tuple[str, ...] = ()
+    metadata_partitions_own: tuple[str, ...] = ()
     time_zone: time_zones.TimeZone | None = time_zones.UTC_ZONE
     chain: ChainName | None = None
     has_foreign_writers: bool = True
@@ -240,8 +251,21 @@ class TableConfig:
 
         Another engine keeps what it builds up by itself.
         """
-        building = () if self.has_foreign_writers else self.metadata_partitions_inflight
+        building = self.metadata_partitions_inflight
+        if self.has_foreign_writers:
+            building = self.metadata_partitions_own
         return (*self.metadata_partitions, *building)
+
+    @property
+    def metadata_partitions_unconfirmed(self) -> tuple[str, ...]:
+        """Those that this project has published and not confirmed: ready for other engines."""
+        stored = _names(self.properties, METADATA_PARTITIONS_KEY)
+        return tuple(name for name in self.metadata_partitions_own if name in stored)
+
+    @property
+    def statistics_columns(self) -> tuple[str, ...] | None:
+        """The columns that statistics were asked for; None for those by default."""
+        return _names(self.properties, STATISTICS_COLUMNS_KEY) or None
 
     @property
     def is_copy_on_write(self) -> bool:
@@ -407,6 +431,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
     mode, has_partial_updates = _merging(properties, version)
     delete_field = properties.get(_DELETE_FIELD_KEY)
     bucket_count = properties.get(BUCKET_COUNT_KEY)
+    ready, building, own = _metadata_partitions(properties)
     config = TableConfig(
         name=name,
         database=properties.get("hoodie.database.name", ""),
@@ -432,8 +457,9 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         delete_marker=(delete_field, properties.get(_DELETE_MARKER_KEY, ""))
         if delete_field
         else None,
-        metadata_partitions=_names(properties, METADATA_PARTITIONS_KEY),
-        metadata_partitions_inflight=_names(properties, METADATA_PARTITIONS_INFLIGHT_KEY),
+        metadata_partitions=ready,
+        metadata_partitions_inflight=building,
+        metadata_partitions_own=own,
         time_zone=_time_zone(properties),
         chain=_chain(properties),
         has_foreign_writers=properties.get(FOREIGN_WRITERS_KEY, "").lower() != "false",
@@ -558,6 +584,26 @@ def _required(properties: Mapping[str, str], key: str) -> str:
 
 def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in properties.get(key, "").split(",") if name.strip())
+
+
+def _metadata_partitions(
+    properties: Mapping[str, str],
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the partitions of the metadata table: ready, being built, and those built by us.
+
+    What is published and not confirmed is being built. What other engines have dropped since is
+    named in a property of this project alone, and is not there.
+    """
+    ready = _names(properties, METADATA_PARTITIONS_KEY)
+    inflight = _names(properties, METADATA_PARTITIONS_INFLIGHT_KEY)
+    own = _names(properties, METADATA_PARTITIONS_OWN_KEY)
+    doubtful = tuple(name for name in ready if name in own)
+    building = tuple(dict.fromkeys((*inflight, *doubtful)))
+    return (
+        tuple(name for name in ready if name not in doubtful),
+        building,
+        tuple(name for name in own if name in building),
+    )
 
 
 def _flag(properties: Mapping[str, str], key: str) -> bool:

@@ -179,6 +179,7 @@ _INDEXES = {
     file_statistics.COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable",),
     file_statistics.PARTITION_STATS: ("hoodie.metadata.index.partition.stats.enable",),
 }
+_STATISTICS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
 _RECORD_INDEX = (
     # Its name since 1.1, and before.
     "hoodie.metadata.global.record.level.index.enable",
@@ -208,7 +209,10 @@ def _metadata(
 
     A metadata table that this project does not keep up goes by the next write with them.
     """
-    ready, building = set(config.metadata_partitions), set(config.metadata_partitions_inflight)
+    # One that is being built beside their writers is kept up, or made, by those whose option is on.
+    own = set(config.metadata_partitions_own)
+    ready = own.union(config.metadata_partitions)
+    building = set(config.metadata_partitions_inflight) - own
     is_kept = all(map(metadata_records.is_kept_up, ready)) and not building
     found = {
         "hoodie.metadata.enable": _flag(bool(ready) and is_kept),
@@ -218,6 +222,8 @@ def _metadata(
     if ready and is_kept:
         for name, keys in _INDEXES.items():
             found |= dict.fromkeys(keys, _flag(name in ready))
+        if config.statistics_columns is not None and file_statistics.COLUMN_STATS in ready:
+            found[_STATISTICS_COLUMNS] = ",".join(config.statistics_columns)
         has_record_index = key_changes.RECORD_INDEX in ready
         of_table = has_record_index and not has_partitioned_record_index
         found |= dict.fromkeys(_RECORD_INDEX, _flag(of_table))

@@ -235,11 +235,22 @@ def recover(storage: Storage) -> None:
 
 
 def _create_backup(storage: Storage, content: bytes) -> None:
+    """Create the backup; one that is there with this content is fine.
+
+    Raises:
+        ConflictError: Another changes the properties.
+        StorageError: Not done.
+    """
     try:
         storage.create(BACKUP_PATH, content)
-    except (errors.AlreadyExistsError, errors.StorageError):
-        if _read(storage, BACKUP_PATH) != content:
-            raise
+    except (errors.AlreadyExistsError, errors.StorageError) as error:
+        if _read(storage, BACKUP_PATH) == content:
+            return
+        if isinstance(error, errors.AlreadyExistsError):
+            raise errors.ConflictError(
+                f"{storage.uri}/{PATH} is being changed by another at the same time; retry"
+            ) from error
+        raise
 
 
 def _is_valid(content: bytes | None) -> bool:

@@ -90,7 +90,8 @@ def put(
     records = metadata_records.of_changes(changes, partitions)
     records = partition_records.fitted(client, scope, opened, changes, records)
     added = metadata_records.added(records, changes, partitions, opened.requested_time)
-    logs = dict(_logs(storage, added))
+    own = opened.config.metadata_partitions_own
+    logs = dict(_logs(storage, added, own))
     if key_changes.RECORD_INDEX in partitions:
         is_being_built = key_changes.RECORD_INDEX in opened.config.metadata_partitions_inflight
         logs |= _index_logs(
@@ -242,13 +243,20 @@ def take_off_left(
     """
     if client.beside is None or scope.beside is None:
         return
-    known = {each.requested_time for each in scope.timeline.files}
-    for each in scope.beside.pending_of(instants.Action.DELTA_COMMIT):
-        is_requested = each.state is instants.State.REQUESTED
-        if each.requested_time not in known and (
-            is_requested or contents.is_of_ours(client.beside, each)
-        ):
-            _remove(client.beside, scope.beside, each.requested_time, partitions, is_ours)
+    for each in _of_dead_builders(client.beside, scope.beside, scope.timeline):
+        _remove(client.beside, scope.beside, each.requested_time, partitions, is_ours)
+
+
+def _of_dead_builders(
+    storage: Storage, beside: active.ActiveTimeline, timeline: active.ActiveTimeline
+) -> Iterator[instants.Instant]:
+    """Yield the pending delta commits of ours that no instant of the data table has the time of."""
+    known = {each.requested_time for each in timeline.files}
+    for each in beside.pending_of(instants.Action.DELTA_COMMIT):
+        if each.requested_time in known:
+            continue
+        if each.state is instants.State.REQUESTED or contents.is_of_ours(storage, each):
+            yield each
 
 
 def left_over(
@@ -260,9 +268,10 @@ def left_over(
     """Return what executors left in an MDT who were taken for dead, by their paths in the table.
 
     That is all of an instant that was taken back, or that completed without it, before the MDT was
-    made; and of one that completed what its commit does not name. In the order in which it is to be
-    deleted. A request for the table's properties, a listing for each partition, and some where
-    executors have left something.
+    made; of one that completed what its commit does not name; and all by which somebody began to
+    make partitions who died, or had lost the lock, where other engines write as well. In the order
+    in which it is to be deleted. A request for the table's properties, a listing for each
+    partition, and some where executors have left something.
 
     Args:
         client: Of a table with an MDT.
@@ -294,6 +303,13 @@ def left_over(
         )
         if is_over and beside.archive.completion_time(time) is None:
             found += _in_order(own, (each.path for each in logs.get(time, ())))
+    if not client.lock.is_courtesy:
+        for pending in _of_dead_builders(storage, beside, timeline):
+            time = pending.requested_time
+            if time not in taken_back:
+                own = [each for each in beside.files if each.requested_time == time]
+                parts = _files_of(storage, time, config.metadata_partitions_kept_up)
+                found += _in_order(own, parts)
     return [f"{metadata_timelines.DIRECTORY}/{path}" for path in found]
 
 
@@ -362,13 +378,21 @@ def _logs_of(
                 yield each.path
 
 
-def _logs(storage: Storage, added: Mapping[str, metadata_records.Added]) -> Logs:
-    """Return what each file group of the MDT gets; a listing for each partition."""
+def _logs(
+    storage: Storage, added: Mapping[str, metadata_records.Added], building: Collection[str]
+) -> Logs:
+    """Return what each file group of the MDT gets; a listing for each partition.
+
+    Of partitions that are being built beside another engine it may have deleted the file groups, to
+    make them itself: what it makes them of is on the data's timeline.
+    """
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
     for partition, records in added.items():
         if not len(records):
             continue
         ids = metadata_writing.group_ids(storage, partition)
+        if not ids and partition in building:
+            continue
         if not ids:
             raise errors.FormatError(f"{storage.uri}/{partition} has no file groups")
         for place, part in records.split(len(ids)).items():
@@ -416,6 +440,16 @@ def _index_logs(
 
 def _begins(data_file: files.BaseFile | files.LogFile) -> bool:
     return isinstance(data_file, files.LogFile) and metadata_writing.makes_group(data_file)
+
+
+def _files_of(
+    storage: Storage, time: instants.InstantTime, partitions: Iterable[str]
+) -> Iterator[str]:
+    """Yield the paths of an instant's base files and log files; a listing for each partition."""
+    for partition in partitions:
+        for each in metadata_table.data_files(storage, partition):
+            if each.instant_time == time:
+                yield each.path
 
 
 def _is_shown(scope: table_lock.LockScope, time: instants.InstantTime) -> bool:

@@ -55,8 +55,9 @@ def fitted(
         WriteConflictError: A write that was requested later hides the records.
     """
     added = records.get(_NAME)
-    if not added or _NAME not in opened.config.metadata_partitions:
-        return records  # While they are built there is no older one, and columns do not grow.
+    config = opened.config
+    if not added or _NAME not in {*config.metadata_partitions, *config.metadata_partitions_own}:
+        return records  # While they are built there is no older one; its builder merges them.
     published = None if changes.published is None else schemas.from_avro(changes.published).arrow
     # A file without rows adds no record.
     doubtful = added.keys() & metadata_records.doubtful_keys(

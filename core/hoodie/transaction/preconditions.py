@@ -140,12 +140,13 @@ def repetition_refusal(
 
 def _metadata_refusal(config: table_config.TableConfig) -> Refusal:
     """Return why a table's metadata table cannot be kept up."""
-    ready, building = set(config.metadata_partitions), config.metadata_partitions_inflight
+    ready = set(config.metadata_partitions)
+    building = set(config.metadata_partitions_inflight) - set(config.metadata_partitions_own)
     if building and config.has_foreign_writers:
         return errors.UnsupportedError(
-            f"another engine builds {', '.join(building)} of the metadata table of {config.name}, "
-            "which this version cannot keep up until it is ready: wait for that engine, or drop "
-            "the metadata table by `hoodie metadata drop`"
+            f"another engine builds {', '.join(sorted(building))} of the metadata table of "
+            f"{config.name}, which this version cannot keep up until it is ready: wait for that "
+            "engine, or drop the metadata table by `hoodie metadata drop`"
         )
     if ready and metadata_table.FILES not in ready:
         return errors.FormatError(

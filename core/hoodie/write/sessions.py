@@ -635,6 +635,7 @@ def _task(
         target.config,
         metadata_partitions=opened.config.metadata_partitions,
         metadata_partitions_inflight=opened.config.metadata_partitions_inflight,
+        metadata_partitions_own=opened.config.metadata_partitions_own,
     )
     return tasks.WriteTask(
         table_uri=target.storage.uri,

@@ -91,7 +91,8 @@ def build_refusal(
             "metadata.enabled to true",
         )
     mode = settings.WriteSettings(concurrency=effective.mode_of(table.spec))
-    refusal = index_decisions.request_refusal(names, config, mode, is_partitioned=is_partitioned)
+    request = index_decisions.Request(names, is_partitioned=is_partitioned)
+    refusal = index_decisions.request_refusal(request, config, mode)
     return _refused(me, refusal) or kind_refusal(me, seen, names, is_partitioned=is_partitioned)
 
 
@@ -137,7 +138,8 @@ def build_obstacle(
         for each in pending_builds(seen)
     ]
     try:
-        index_decisions.next_step(names, seen.config, builds, is_partitioned=is_partitioned)
+        request = index_decisions.Request(names, is_partitioned=is_partitioned)
+        index_decisions.next_step(request, seen.config, builds)
     except errors.ConflictError as error:
         return _blocked(Reason.TABLE_BUSY, str(error))
     return _executed_elsewhere(world, table, pending_builds(seen))

@@ -40,10 +40,12 @@ class Call(enum.Enum):
     LIST_BESIDE = r"list \.hoodie/metadata/"
     READ_BESIDE = r"(read|stat) \.hoodie/metadata/"
     TAKE_OFF_BESIDE = r"delete \.hoodie/metadata/"
+    CONFIGURE = r"(create|replace) \.hoodie/hoodie\.properties"
 
 
 OF_METADATA = tuple(each for each in Call if each.name.endswith("BESIDE"))
-OF_DATA = tuple(each for each in Call if each not in OF_METADATA)
+OF_CONFIGURATION = (Call.CONFIGURE,)
+OF_DATA = tuple(each for each in Call if each not in (*OF_METADATA, *OF_CONFIGURATION))
 
 
 class Trouble(enum.Enum):

@@ -100,6 +100,23 @@ class FaultAt:
         return self._fault if -self._times <= self._left < 0 else Fault.NONE
 
 
+class HappeningAt:
+    """Something else happens right before the n-th mutation of one process."""
+
+    def __init__(self, process_name: str, number: int, happening: Callable[[], None]) -> None:
+        self._process_name = process_name
+        self._left = number
+        self._happening = happening
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        del call
+        if is_mutation and process.name == self._process_name:
+            self._left -= 1
+            if self._left == -1:
+                self._happening()
+        return Fault.NONE
+
+
 class Interruption:
     """Something else happens, once, right before one call of one process."""
 

@@ -564,6 +564,16 @@ class SessionLock:
         return source.randint(1, LOSS_MS_MAX) if source.random() < self.loss_rate else 0
 
     @contextlib.contextmanager
+    def ignored(self) -> Iterator[None]:
+        """Let others have the lock as well, and the holder not know."""
+        holder, tokens = self.holder, self.tokens
+        self.is_lying = True
+        try:
+            yield
+        finally:
+            self.is_lying, self.holder, self.tokens = False, holder, tokens
+
+    @contextlib.contextmanager
     def waiting(self, process: Process) -> Iterator[None]:
         """Wake a process as soon as the lock is free."""
         self._waiting.append(process)

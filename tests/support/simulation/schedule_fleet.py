@@ -30,6 +30,7 @@ from support.simulation import (
     schedule_rollback,
     schedule_rows,
     schedule_savepoints,
+    schedule_streaming,
     schedule_wall,
 )
 from support.simulation.schedule_plans import LONG_PAUSE_MS, SKEW_MS, Plan
@@ -126,7 +127,7 @@ class Fleet:
         if plan.archivers:
             # What it was about to archive was archived by another after its lock was lost.
             self.transient = (*self.transient, errors.NotFoundError)
-        self.world.has_engines = plan.engines + plan.jvms > 0
+        self.world.has_engines = plan.engines + plan.jvms + plan.streamers > 0
         self.world.keepers.is_ordered = self.world.is_ordered and plan.rows is None
         if plan.level_files:
             self.world.archive_policy = replace(ARCHIVE, merged_files=plan.level_files)
@@ -149,6 +150,7 @@ class Fleet:
             ("reader", plan.readers, self._read_until_done),
             ("engine", plan.engines, self._act_as_another_engine),
             ("jvm", plan.jvms, self._write_batches),
+            (schedule_streaming.PREFIX, plan.streamers, self._write_batches),
             ("calendar", int(plan.clock_change is not None), self._follow_calendar),
             ("cleaner", plan.cleaners, self._clean_until_done),
             ("archiver", plan.archivers, self._archive_until_done),
@@ -170,7 +172,7 @@ class Fleet:
         """
         self.time.run()
         completed = self.world.timeline.completed_writes
-        writers = self.plan.writers + self.plan.jvms
+        writers = self.plan.writers + self.plan.jvms + self.plan.streamers
         assert len(completed) >= writers * self.plan.batches, "batches are missing"
         self._settle()
 
@@ -335,7 +337,8 @@ class Fleet:
                     schedule_rollback.roll_back_compactions(self.world, service)
                 # Nobody else finishes a rollback whose executor has died.
                 is_pending = bool(self.world.timeline.pending_of(instants.Action.ROLLBACK))
-                if self._are_writers_done and not count and not is_pending:
+                is_over = self._are_writers_done and not self._is_build_waiting
+                if is_over and not count and not is_pending:
                     return
             except self.transient as error:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
@@ -442,6 +445,8 @@ class Fleet:
             try:
                 read = self.world.read(reader)
                 self.time.note(f"{reader.author}: saw {sorted(read.writes)}")
+                if self.plan.indexers and self.plan.rows is None:
+                    self.world.check_index_of_all()
                 if is_last:
                     return
             except errors.StorageError as error:
@@ -461,6 +466,12 @@ class Fleet:
     def _are_writers_done(self) -> bool:
         writers = {name for name in self.newest if name.startswith(WRITERS)}
         return writers <= self.finished
+
+    @property
+    def _is_build_waiting(self) -> bool:
+        """Whether a build may wait for what seems a write of another engine, to be taken back."""
+        indexers = {name for name in self.newest if name.startswith("indexer")}
+        return not self.plan.is_lying and not indexers <= self.finished
 
     @property
     def _is_rollback_left(self) -> bool:
@@ -518,7 +529,8 @@ class Fleet:
     def _end_builds(self) -> None:
         if self.plan.indexers:
             self.world.build_index(self.world.writer("last indexer"))
-            self.world.check_index(builds_max=BUILDS_MAX)
+            # Beside other engines it may be ready, and its action given up.
+            self.world.check_index(builds_min=int(self.plan.is_lying), builds_max=BUILDS_MAX)
 
     def _go_on(self, commits: int) -> None:
         """Let the table be written on, so that what died with archivers goes."""
@@ -541,7 +553,8 @@ class Fleet:
 def _settings(plan: Plan) -> settings.WriteSettings:
     found = replace(SETTINGS, concurrency=plan.mode)
     # JVMs read their clocks only, so that clocks are waited for.
-    return replace(found, clock_wait_ms=found.clock_skew_ms_max) if plan.jvms else found
+    has_others = plan.jvms + plan.streamers > 0
+    return replace(found, clock_wait_ms=found.clock_skew_ms_max) if has_others else found
 
 
 def _config(plan: Plan) -> table_config.TableConfig:

@@ -55,6 +55,9 @@ class Scenario(enum.Enum):
     INDEXED = "indexed"  # A metadata table, under a lock that may be lost.
     INDEXED_LYING = "indexed-lying"  # The same where everybody has the lock at once.
     BUILT = "built"  # Indexes that are built and dropped beside all of them, by a lying lock.
+    BUILT_BESIDE = (
+        "built-beside"  # The same where other engines may write, by a lock they may lose.
+    )
     AUTUMN = "autumn"  # A table in local time, beside JVMs, while clocks are put back or forward.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
@@ -77,6 +80,7 @@ class Plan:
         readers: How many.
         engines: Processes of another engine.
         jvms: Writers that take their times from their own clocks.
+        streamers: Writers of another engine that stream into the metadata table.
         clock_change: During which the run takes place, of a table in local time.
         cleaners: Cleaning services.
         archivers: Archiving services.
@@ -132,6 +136,7 @@ class Plan:
     readers: int = 1
     engines: int = 0
     jvms: int = 0
+    streamers: int = 0
     clock_change: schedule_wall.Change | None = None
     cleaners: int = 0
     archivers: int = 0
@@ -239,7 +244,8 @@ STATED_FROM = 300_000
 
 
 ROWED_FROM = 400_000
-"""From this seed on indexes are built of the keys of rows: record indexes."""
+"""From this seed on indexes are built of the keys of rows: record indexes, where no other engine
+writes."""
 
 
 PARTS_BUILT_FROM = 450_000
@@ -258,7 +264,7 @@ _INDEXES = (
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
-    if seed >= ROWED_FROM and plan.indexers:
+    if seed >= ROWED_FROM and plan.indexers and plan.is_lying:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
         plan = replace(plan, builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM)
         plan = _with_values_to_index(plan) if seed >= VALUED_FROM else plan
@@ -642,7 +648,20 @@ def _with_a_metadata_table_and_a_lying_lock(plan: Plan, source: random.Random) -
 
 def _with_indexers(plan: Plan, source: random.Random) -> Plan:
     """Return a plan whose table has a metadata table, without bloom filters in the beginning."""
-    indexed = _with_a_metadata_table_and_a_lying_lock(plan, source)
+    return _with_builders(_with_a_metadata_table_and_a_lying_lock(plan, source), source)
+
+
+def _with_indexers_beside(plan: Plan, source: random.Random) -> Plan:
+    """Return the same under a lock, which is often lost when an index becomes ready."""
+    plan = _with_builders(_with_a_metadata_table(plan, source), source)
+    troubles = [ambushes.Trouble.FAILURE, ambushes.Trouble.CRASH]
+    if not plan.late_rate:
+        troubles += [ambushes.Trouble.LOST_LOCK, ambushes.Trouble.LONG_PAUSE] * 2
+    met = ambushes.drawn(source, ("indexer",), troubles, ambushes.OF_CONFIGURATION)
+    return replace(plan, in_wait=(*plan.in_wait, met), streamers=source.choice((0, 1, 1)))
+
+
+def _with_builders(indexed: Plan, source: random.Random) -> Plan:
     return replace(indexed, indexers=source.choice((1, 1, 2)), archivers=source.choice((0, 0, 1)))
 
 
@@ -856,5 +875,6 @@ _TROUBLED = {
     Scenario.INDEXED: _with_a_metadata_table,
     Scenario.INDEXED_LYING: _with_a_metadata_table_and_a_lying_lock,
     Scenario.BUILT: _with_indexers,
+    Scenario.BUILT_BESIDE: _with_indexers_beside,
     Scenario.AUTUMN: _in_local_time,
 }

@@ -119,6 +119,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         replace(plan, step_rate=0.0),
         replace(plan, has_shared_columns=False),
         replace(plan, engines=0),
+        replace(plan, streamers=0),
         replace(plan, archivers=0, historians=0),
         replace(plan, historians=0),
         replace(plan, cleaners=0),

@@ -70,6 +70,7 @@ from support.simulation import (
     schedule_keeping,
     schedule_keys,
     schedule_metadata,
+    schedule_streaming,
     schedule_wall,
     schedule_witness,
     whole_timeline,
@@ -113,6 +114,7 @@ class World:
 
     schema = SCHEMA
     filters = 0  # How many bloom filters were judged.
+    judgements = 0  # How often an index that was ready while others went on.
     skips = 0  # Of how many writes, by statistics, a read with a filter was.
     located = 0  # How many rows were found by a record index that was built.
     valued = 0  # And by a secondary index.
@@ -276,7 +278,7 @@ class World:
         engine = self.process_of(service).engine
         request = index_decisions.Request(
             names=self.indexes,
-            columns=self.indexed_columns,
+            secondary=self.indexed_columns,
             is_partitioned=self.builds_partitioned,
         )
         return bool(index_building.build_by(service, target, request, engine).built)
@@ -289,6 +291,10 @@ class World:
     def drop_index(self, service: Client) -> None:
         """Drop the index, or give its build up."""
         index_dropping.drop_by(service, self.config, self.indexes)
+
+    def stored_properties(self) -> Mapping[str, str]:
+        """Return the table's properties, each as it is stored."""
+        return table_properties.load(self.storage, self.process("judge").clock).properties
 
     def check_index(self, *, builds_max: int, builds_min: int = 1) -> None:
         """Check that the index is ready, and that nothing is being built.
@@ -341,7 +347,8 @@ class World:
 
         storage = self.storage_of(process)
         table_chain = None
-        if self.config.chain is not None and not process.name.startswith(("engine", "jvm")):
+        knows_no_chain = ("engine", "jvm", schedule_streaming.PREFIX)
+        if self.config.chain is not None and not process.name.startswith(knows_no_chain):
             # Collected after a few epochs, so that runs of few changes meet it.
             table_chain = chain.Chain(
                 storage,
@@ -390,7 +397,7 @@ class World:
 
     def storage_of(self, process: schedule.Process) -> Storage:
         """Return the table's storage as a process has it."""
-        return faulty_storage.FaultyStorage(
+        found = faulty_storage.FaultyStorage(
             self.storage,
             process,
             self.faults,
@@ -398,6 +405,8 @@ class World:
             is_in_place=self.is_in_place,
             page_names=self.page_names,
         )
+        is_streaming = process.name.startswith(schedule_streaming.PREFIX)
+        return schedule_streaming.streaming(found) if is_streaming else found
 
     def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:
         """Return the table's lock as a process has it."""
@@ -482,6 +491,7 @@ class World:
         begun_ms = self.time.now_ms
         if isinstance(writer.times, schedule_wall.JvmTimes):
             schedule_wall.renew_jvm(writer)
+        schedule_streaming.renew(writer.storage)
         operation = self.operation_of(writer, batch_id)
         opened = lifecycle.begin(writer, self.action(operation), self.config, batch_id)
         if isinstance(opened, AlreadyWritten):
@@ -643,10 +653,30 @@ class World:
         """I7, I10: the metadata table names what there is, and nothing of it is left over."""
         if self.config.metadata_partitions:
             invariants.check_metadata(self.storage, self.whole, self.config, self._published_late)
-            timeline = chain.load(self.storage, self.config)
-            self._judge_filters(snapshots.take(self.storage, self.config, timeline))
+            self.check_filters()
         if self.has_record_index and not self._published_late:
             self.keys.check(self.storage, self.timeline.completed_writes)
+
+    def check_filters(self) -> None:
+        """I7: the filters in the metadata table are those of all committed base files."""
+        timeline = chain.load(self.storage, self.config)
+        self._judge_filters(snapshots.take(self.storage, self.config, timeline))
+
+    def check_index_of_all(self) -> None:
+        """I7: an index that any engine takes for ready has the filters of all base files of now."""
+        if self.is_metadata_doubtful or self._is_remade(since=self.remakes):
+            return
+        stored = dict(self.stored_properties())
+        stored.pop(table_config.METADATA_PARTITIONS_OWN_KEY, None)
+        before, self.config = self.config, table_config.from_properties(stored)
+        if self.index in self.config.metadata_partitions:
+            self.judgements += 1
+            # As readers list them: of two executions of one plan the files of one count.
+            timeline = chain.load(self.storage, self.config)
+            self._judge_filters(
+                snapshots.take(self.storage, self.config, timeline, has_committed_only=True)
+            )
+        self.config = before
 
     def _judge_filters(self, snapshot: snapshots.Snapshot) -> None:
         """I7: the filters of committed base files are those in their footers."""

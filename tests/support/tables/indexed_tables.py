@@ -1,5 +1,6 @@
 """Tables with a metadata table whose indexes are built beside writers."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,12 @@ from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType
 from hoodie.maintenance.cleaning import retention
 from hoodie.model import results, settings, table_config
-from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hoodie.model.file_statistics import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    PARTITION_STATS,
+    ColumnStatistics,
+)
 from hoodie.read import where as filters
 from hoodie.timeline import active
 from support.tables.tables import CONFIG, SmallTable
@@ -119,3 +125,15 @@ def rows_of(first: int, last: int, a: int = 0) -> list[dict[str, object]]:
     return [
         {"id": str(n), "part": f"p{n % 3}", "a": a + n, "b": f"x{n}"} for n in range(first, last)
     ]
+
+
+def can_be_merged_by_apache_hudi(records: Sequence[ColumnStatistics]) -> bool:
+    """Return whether each record of a key replaces those before it, or is of their type."""
+    return all(
+        newer.is_tight
+        or (
+            newer.value_type == older.value_type
+            and (None in (older.kind, newer.kind) or older.kind is newer.kind)
+        )
+        for older, newer in itertools.pairwise(records)
+    )

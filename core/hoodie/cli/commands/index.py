@@ -25,9 +25,15 @@ refused, as a secondary index is; the others wait there until no write of theirs
 15 minutes, and an index stays if their options for it are on
 (`hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.index.bloom.filter.enable`).
 
+`build column_stats --columns a,b` builds statistics of these columns alone, such as those that
+filters of a wide table name; without the option they are of the first 32. Statistics of other
+columns are dropped first, so that reads have none until the new ones are complete. Writers of
+Apache Hudi need the same columns in `hoodie.metadata.index.column.stats.column.list`.
+
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
-`status` shows which are there, and the process that builds one.
+`status` shows which are there, and the process that builds one, with how far it is and the time
+left.
 """
 EXAMPLES = """Examples:
 
@@ -36,6 +42,7 @@ EXAMPLES = """Examples:
   hoodie index build /data/trips record_index --lock filesystem
   hoodie index build /data/trips record_index --partitioned --lock filesystem
   hoodie index build /data/trips --secondary rider --column rider_id --lock filesystem
+  hoodie index build /data/trips column_stats --columns fare,city --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
   hoodie index drop /data/trips --secondary rider --lock filesystem
 """
@@ -78,13 +85,21 @@ def index(  # noqa: PLR0913 - a parameter an option
             help="With build: the column of texts or integers whose values it has.",
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN,...",
+            help="With build: the columns of column_stats and partition_stats.",
+        ),
+    ] = None,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Build an index beside the writers of a table; drop it, or show which there are."""
-    if action is not Action.BUILD and (is_partitioned or column is not None):
-        raise typer.BadParameter("--partitioned and --column are options of build only")
+    options_of_build = (is_partitioned, column is not None, columns is not None)
+    if action is not Action.BUILD and any(options_of_build):
+        raise typer.BadParameter("--partitioned, --column and --columns are options of build only")
     if action is Action.STATUS:
         if names or secondary is not None:
             raise typer.BadParameter(
@@ -92,7 +107,7 @@ def index(  # noqa: PLR0913 - a parameter an option
             )
         _status(uri, lock, set_texts, as_json)
         return
-    wanted, columns = _wanted(names or [], secondary, column)
+    wanted, secondary_columns = _wanted(names or [], secondary, column)
     run = run_settings.parse_beside_writers(set_texts, lock)
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:
@@ -102,7 +117,12 @@ def index(  # noqa: PLR0913 - a parameter an option
         if action is Action.BUILD:
             display.phase("looking for builds")
             done = opened.build_index(
-                wanted, transaction, display.phase, is_partitioned=is_partitioned, columns=columns
+                wanted,
+                transaction,
+                display.phase,
+                columns=None if columns is None else [each.strip() for each in columns.split(",")],
+                secondary=secondary_columns,
+                is_partitioned=is_partitioned,
             )
             shown = views.built(opened.uri, done)
         else:
@@ -146,6 +166,7 @@ def _status(
             opened.config,
             builds,
             pending,
+            opened.index_progress(builds),
             has_partitioned_record_index=opened.has_partitioned_record_index(),
         )
     if as_json:

@@ -1,12 +1,15 @@
 """Indexes of a table: a row each, with who builds it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from hoodie.cli import grids, quantities
 from hoodie.filegroup import metadata_table
-from hoodie.metadata import index_decisions
+from hoodie.metadata import build_progress, index_decisions
 from hoodie.model import key_changes, results, table_config
+
+NO_PROGRESS: Mapping[str, build_progress.Progress] = MappingProxyType({})
 
 _READY = "ready"
 _MISSING = "missing"
@@ -28,6 +31,10 @@ class IndexRow:
         silence_ms: Since the builder's last sign of life; null for none.
         is_partitioned: Whether a record index is one of each partition; null for one that is
             missing, and for other indexes.
+        phase: What the builder does; null if it has not said so yet.
+        done: Of `total`, in the units of the phase, such as files.
+        total: Null if the phase has no units.
+        left_ms: Until the phase ends, by what it has taken; null if that is not known.
     """
 
     name: str
@@ -37,6 +44,10 @@ class IndexRow:
     owner: str | None = None
     silence_ms: int | None = None
     is_partitioned: bool | None = None
+    phase: str | None = None
+    done: int | None = None
+    total: int | None = None
+    left_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +100,7 @@ def document(
     config: table_config.TableConfig,
     builds: Sequence[index_decisions.Build],
     pending: Iterable[results.PendingInstant],
+    progress: Mapping[str, build_progress.Progress] = NO_PROGRESS,
     *,
     has_partitioned_record_index: bool = False,
 ) -> Document:
@@ -97,8 +109,9 @@ def document(
     Args:
         uri: The table's.
         config: Its configuration.
-        builds: Pending there.
-        pending: What is pending on its timeline, and who is at work.
+        builds: The pending indexing actions.
+        pending: What is pending on the timeline, with its owners.
+        progress: How far builds are, by the requested times of their actions.
         has_partitioned_record_index: Whether its record index is one of each partition.
     """
     owners = {str(each.instant.requested_time): each for each in pending}
@@ -113,11 +126,22 @@ def document(
     return Document(
         table=uri,
         indexes=tuple(
-            _row(name, config, builds, owners, has_partitioned_record_index)
+            _with_progress(
+                _row(name, config, builds, owners, has_partitioned_record_index), progress
+            )
             for name in names
             if name != metadata_table.FILES
         ),
     )
+
+
+def _with_progress(row: IndexRow, progress: Mapping[str, build_progress.Progress]) -> IndexRow:
+    """Return a row with how far its builder is, if that is alive."""
+    found = progress.get(row.instant or "")
+    if found is None or row.state != _BUILDING:
+        return row
+    counts = (found.done, found.total) if found.total else (None, None)
+    return replace(row, phase=found.phase, done=counts[0], total=counts[1], left_ms=found.left_ms)
 
 
 def _row(
@@ -194,13 +218,22 @@ def grid(shown: Document) -> grids.Grid:
 
 
 def hints(shown: Document) -> list[str]:
-    """Return a line for what waits for somebody."""
+    """Return a line for each build that says how far it is, and for what waits for somebody."""
+    lines = list(dict.fromkeys(filter(None, map(_progress_line, shown.indexes))))
     waiting = [each for each in shown.indexes if each.state in (_INTERRUPTED, _PLANNED)]
-    if not waiting:
-        return []
-    kind = " --partitioned" if any(each.is_partitioned for each in waiting) else ""
-    words = f"hoodie index build {shown.table} {' '.join(each.name for each in waiting)}{kind}"
-    return [f"`{words}` goes on with the build, `hoodie index drop` gives it up"]
+    if waiting:
+        kind = " --partitioned" if any(each.is_partitioned for each in waiting) else ""
+        words = f"hoodie index build {shown.table} {' '.join(each.name for each in waiting)}{kind}"
+        lines.append(f"`{words}` goes on with the build, `hoodie index drop` gives it up")
+    return lines
+
+
+def _progress_line(row: IndexRow) -> str:
+    if row.phase is None:
+        return ""
+    count = "" if row.total is None else f", {row.done} of {row.total}"
+    left = "" if row.left_ms is None else f", {quantities.duration_text(row.left_ms)} left"
+    return f"{row.instant}: {row.phase}{count}{left}"
 
 
 def built_line(shown: BuiltDocument) -> str:

@@ -10,7 +10,7 @@ from hoodie.model import instants, results, settings
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import where as filters
-from hoodie.timeline import contents
+from hoodie.timeline import contents, index_definitions
 from support.tables.indexed_tables import ALL, BESIDE, CHAINED, KINDS, Indexed, rows_of
 from support.tables.tables import SmallTable
 
@@ -185,16 +185,19 @@ def test_no_other_engine_is_let_in_while_an_index_is_built(tmp_path: Path) -> No
     assert "builds an index by the rules that are to change" in refused[0]
 
 
-def test_statistics_of_partitions_are_not_built_where_columns_have_grown(tmp_path: Path) -> None:
+def test_build_that_cannot_begin_is_given_up(tmp_path: Path) -> None:
+    """The definitions of indexes are damaged, and the properties name nothing of it yet."""
     indexed = Indexed(tmp_path / "t")
-    wider = indexed.small.data(rows_of(0, 1)).append_column("c", [[1.5]])
-    indexed.small.table.write(wider, indexed.small.options(adds_columns=True))
-    indexed.small.table = indexed.opened()
-    with pytest.raises(errors.UnsupportedError, match="not those that it was created with"):
+    definitions = tmp_path / "t" / index_definitions.PATH
+    definitions.parent.mkdir()
+    definitions.write_bytes(b"[]")
+    with pytest.raises(errors.FormatError, match="expected a JSON object"):
         indexed.build()
     assert not indexed.opened().pending_indexes()
-    assert indexed.build(COLUMN_STATS, BLOOM_FILTERS).built == (COLUMN_STATS, BLOOM_FILTERS)
-    indexed.names = (COLUMN_STATS, BLOOM_FILTERS)
+    indexed.upsert(5, 12)
+    assert not indexed.opened().pending_indexes()
+    definitions.unlink()
+    assert indexed.build().built == indexed.names
     indexed.check()
 
 

@@ -119,7 +119,7 @@ def test_next_step_follows_from_plans_and_properties(name: str) -> None:
     """T-I05."""
     names, ready, builds, step = STEPS[name]
     config = replace(CONFIG, metadata_partitions=("files", *ready))
-    assert index_decisions.next_step(names, config, builds) == step
+    assert index_decisions.next_step(index_decisions.Request(names), config, builds) == step
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_other_indexes_that_are_being_built_are_a_conflict(
     names: Sequence[str], build: Build
 ) -> None:
     with pytest.raises(errors.ConflictError, match="expected no other index"):
-        index_decisions.next_step(names, CONFIG, (build,))
+        index_decisions.next_step(index_decisions.Request(names), CONFIG, (build,))
 
 
 def test_properties_without_an_index_name_it_no_more() -> None:
@@ -176,8 +176,8 @@ COLUMN_REFUSALS = {
 @pytest.mark.parametrize("name", COLUMN_REFUSALS)
 def test_secondary_index_is_of_a_column_of_data_files_that_has_texts_or_integers(name: str) -> None:
     columns, known, expected = COLUMN_REFUSALS[name]
-    request = index_decisions.Request(names=(OF_A,), columns=columns)
+    request = index_decisions.Request(names=(OF_A,), secondary=columns)
     config = replace(CONFIG, drops_partition_columns=True)
-    found = index_decisions.columns_refusal(request, known, config, COLUMNS)
+    found = index_decisions.secondary_columns_refusal(request, known, config, COLUMNS)
     assert (found is None) is (expected is None)
     assert expected is None or expected in str(found)

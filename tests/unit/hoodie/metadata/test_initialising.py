@@ -39,6 +39,7 @@ from hoodie.read import where as filters
 from hoodie.storage import local
 from hoodie.timeline import active, index_definitions, table_properties
 from hoodie.write import batches, tasks
+from support.tables.indexed_tables import can_be_merged_by_apache_hudi
 from support.tables.tables import CONFIG, SmallTable
 
 COPY_ON_WRITE = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE)
@@ -323,18 +324,6 @@ def test_column_that_is_added_meanwhile_has_statistics_in_all_files(
     names = {name for name, _ in found}
     assert {name for name, column in found if column == "added"} == names
     measured.check()
-
-
-def can_be_merged_by_apache_hudi(records: list[ColumnStatistics]) -> bool:
-    """Return whether each record of a key replaces those before it, or is of their type."""
-    return all(
-        newer.is_tight
-        or (
-            newer.value_type == older.value_type
-            and (None in (older.kind, newer.kind) or older.kind is newer.kind)
-        )
-        for older, newer in itertools.pairwise(records)
-    )
 
 
 def test_records_of_a_widened_column_are_tight_where_an_older_one_is_of_another_type(

@@ -408,16 +408,11 @@ def test_what_cannot_be_built_is_refused(tmp_path: Path) -> None:
         ((RECORD_INDEX,), replace(config, version=8), "expected table version 9"),
         ((RECORD_INDEX,), replace(config, record_key_fields=()), "has no record key"),
     ):
-        refusal = index_decisions.request_refusal(
-            names, changed, write_settings, is_partitioned=True
-        )
+        request = index_decisions.Request(names, is_partitioned=True)
+        refusal = index_decisions.request_refusal(request, changed, write_settings)
         assert message in str(refusal)
-    assert (
-        index_decisions.request_refusal(
-            (RECORD_INDEX,), config, write_settings, is_partitioned=True
-        )
-        is None
-    )
+    request = index_decisions.Request((RECORD_INDEX,), is_partitioned=True)
+    assert index_decisions.request_refusal(request, config, write_settings) is None
 
 
 def test_definition_of_a_later_index_is_not_written_over(tmp_path: Path) -> None:

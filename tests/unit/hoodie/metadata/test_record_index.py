@@ -168,13 +168,20 @@ def test_record_that_would_lie_below_a_later_delete_is_a_conflict(tmp_path: Path
     assert indexed.locations(["1"]) == indexed.rows()
 
 
-def test_key_that_was_moved_since_it_was_looked_up_is_a_conflict(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_key_that_was_moved_since_it_was_looked_up_is_a_conflict(
+    is_compacted: bool, tmp_path: Path
+) -> None:
+    """Also if its record is in a base file of the index by now."""
     indexed = Indexed(tmp_path / "t", COPY_ON_WRITE)
+    if is_compacted:
+        indexed.commits_max = 1
     first, second = (indexed.begin(["id", "part", "a"], writer_id=name) for name in "ab")
     keys = record_keys.RecordKeys(
         indexed.storage, stats_of(indexed.small.run_task(second, [row(1, "p2")]))
     )
     indexed.commit(first, [row(1, "p1")])
+    assert is_compacted == bool([each for each in logs(indexed) if each.endswith(".hfile")])
     with (
         closing(second._client),
         second._client.lock.scope() as scope,

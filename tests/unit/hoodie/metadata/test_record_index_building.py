@@ -716,7 +716,7 @@ def test_table_without_record_key_or_with_foreign_writers_is_refused(tmp_path: P
         ({"has_foreign_writers": True}, errors.UnsupportedError, "have Apache Hudi build it"),
     ):
         refusal = index_decisions.request_refusal(
-            (RECORD_INDEX,), replace(config, **changed), write_settings
+            index_decisions.Request((RECORD_INDEX,)), replace(config, **changed), write_settings
         )
         assert isinstance(refusal, kind)
         assert message in str(refusal)

@@ -51,7 +51,7 @@ class Building(Indexed):
     ) -> results.IndexResult:
         self.reopen()
         columns = {} if column is None else {name: column}
-        return self.small.table.build_index([name], self.service, hear, columns=columns)
+        return self.small.table.build_index([name], self.service, hear, secondary=columns)
 
     def drop(self, *names: str) -> tuple[str, ...]:
         self.reopen()
@@ -235,7 +235,7 @@ def test_request_without_a_good_column_is_refused_and_leaves_nothing(
     indexed = Building(tmp_path / "t")
     transaction = indexed.options().transaction
     with pytest.raises(kind, match=match):
-        indexed.small.table.build_index([OF_B], transaction, columns=columns)
+        indexed.small.table.build_index([OF_B], transaction, secondary=columns)
     assert not indexed.small.table.pending_indexes()
 
 
@@ -264,7 +264,7 @@ def test_both_indexes_can_be_built_at_once(tmp_path: Path) -> None:
     indexed.drop(RECORD_INDEX)
     indexed.reopen()
     done = indexed.small.table.build_index(
-        [OF_B, RECORD_INDEX], indexed.service, columns={OF_B: "b"}
+        [OF_B, RECORD_INDEX], indexed.service, secondary={OF_B: "b"}
     )
     assert done.built == (RECORD_INDEX, OF_B)
     assert indexed.pairs() == indexed.pairs_of_rows()
@@ -274,7 +274,9 @@ def test_both_indexes_can_be_built_at_once(tmp_path: Path) -> None:
 def test_table_that_other_engines_write_is_refused(tmp_path: Path) -> None:
     indexed = Indexed(tmp_path / "t", CONFIG)
     with pytest.raises(errors.UnsupportedError, match="does not build secondary_index_of_b"):
-        indexed.small.table.build_index([OF_B], indexed.options().transaction, columns={OF_B: "b"})
+        indexed.small.table.build_index(
+            [OF_B], indexed.options().transaction, secondary={OF_B: "b"}
+        )
 
 
 def test_expression_index_can_be_dropped_and_not_built(tmp_path: Path) -> None:

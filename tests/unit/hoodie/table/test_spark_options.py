@@ -111,6 +111,29 @@ def test_indexes_of_a_metadata_table(
     assert tuple(found.get(f"hoodie.metadata.{key}") for key in keys) == expected
 
 
+def test_columns_of_statistics_are_those_that_were_chosen() -> None:
+    """Also while they are being built, and not once they are dropped."""
+    key = "hoodie.metadata.index.column.stats.column.list"
+    stored = {
+        **table_config.to_properties(CONFIG),
+        table_config.METADATA_PARTITIONS_KEY: "files,column_stats",
+    }
+    chosen = {**stored, table_config.STATISTICS_COLUMNS_KEY: "b,a"}
+    building = {
+        **chosen,
+        table_config.METADATA_PARTITIONS_KEY: "files",
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY: "column_stats",
+        table_config.METADATA_PARTITIONS_OWN_KEY: "column_stats",
+    }
+    dropped = {**chosen, table_config.METADATA_PARTITIONS_KEY: "files"}
+    found = []
+    for each in (stored, chosen, building, dropped):
+        config = table_config.from_properties(each)
+        options = spark_options.options(config, spark_options.mode_of(config), LOCK)
+        found.append(options.get(key))
+    assert found == [None, "b,a", "b,a", None]
+
+
 def test_bulk_inserts_of_times_in_keys_write_no_rows() -> None:
     """Their updates would not find the keys that rows are given."""
     mode = spark_options.mode_of(CONFIG)

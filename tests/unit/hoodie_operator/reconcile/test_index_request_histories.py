@@ -195,7 +195,9 @@ class History:
             metadata_partitions=("files", *sorted(self.ready)),
             metadata_partitions_inflight=tuple(sorted(self.inflight)),
         )
-        step = index_decisions.next_step(names, config, [_build(each) for each in self.plans])
+        step = index_decisions.next_step(
+            index_decisions.Request(names), config, [_build(each) for each in self.plans]
+        )
         match step:
             case index_decisions.Nothing():
                 return False

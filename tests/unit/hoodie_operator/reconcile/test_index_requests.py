@@ -237,7 +237,7 @@ def test_table_that_other_engines_may_write_is_refused_or_built_as_the_core_deci
     config = here.tables[here.uid(here.table_key)].config
     assert config is not None
     mode = settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING)
-    refusal = index_decisions.request_refusal(NAMES, config, mode)
+    refusal = index_decisions.request_refusal(index_decisions.Request(NAMES), config, mode)
     key = here.ask()
     if refusal is not None:
         assert here.condition(key) == ("Stalled", "IndexRefused", str(refusal))
