@@ -22,7 +22,6 @@ from support.simulation.schedule_world import (
     World,
     metadata,
 )
-from support.tables import filtered_metadata
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 SIMPLE, GLOBAL = table_config.IndexKind.SIMPLE, table_config.IndexKind.GLOBAL_SIMPLE
@@ -71,6 +70,18 @@ SHARED = {
     "shared mor": Kind(config=CONFIG, is_shared=True),
     "shared cow": Kind(config=COPY_ON_WRITE, is_shared=True),
     "shared cow with a chain": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
+    "shared keys mor": Kind(
+        config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True, is_shared=True
+    ),
+    "shared keys cow": Kind(
+        config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, is_shared=True
+    ),
+    "shared keys of partitions cow": Kind(
+        config=schedule_lookups.config_of(COW, SIMPLE),
+        has_keys=True,
+        is_partitioned=True,
+        is_shared=True,
+    ),
 }
 KINDS = {**ALONE, **SHARED}
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -155,7 +166,7 @@ def is_being_built(world: World) -> bool:
 
 def is_ready(world: World) -> bool:
     config = table_properties.load(world.storage, world.process("judge").clock)
-    return filtered_metadata.PARTITION in config.metadata_partitions
+    return world.index in config.metadata_partitions
 
 
 def mutations(kind: str) -> int:
@@ -369,15 +380,26 @@ class JvmStorage:
         return content or self._own.get(path, b""), version
 
 
+def as_of_jvm(world: World, process: schedule.Process, inner: Storage) -> Storage:
+    """Return the storage of a process, of such a writer if its name says so."""
+    if not process.name.startswith("engine"):
+        return inner
+    found: object = JvmStorage(inner, world.storage.read(table_properties.PATH))
+    return found  # type: ignore[return-value] # all else is the inner's
+
+
 class JvmWorld(World):
     """A world in which processes whose names say so are such writers."""
 
     def storage_of(self, process: schedule.Process) -> Storage:
-        inner = super().storage_of(process)
-        if not process.name.startswith("engine"):
-            return inner
-        found: object = JvmStorage(inner, self.storage.read(table_properties.PATH))
-        return found  # type: ignore[return-value] # all else is the inner's
+        return as_of_jvm(self, process, super().storage_of(process))
+
+
+class JvmLookupWorld(schedule_lookups.LookupWorld):
+    """The same of rows."""
+
+    def storage_of(self, process: schedule.Process) -> Storage:
+        return as_of_jvm(self, process, super().storage_of(process))
 
 
 @pytest.mark.parametrize("kind", SHARED)
@@ -397,17 +419,19 @@ def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
 
         def complete() -> None:
             written = [each for each in stats if isinstance(each, commits.WriteStat)]
-            told = metadata(written, commits.Operation.UPSERT, world.schema)
-            lifecycle.commit(writer, opened, told)
+            operation = commits.Operation.UPSERT
+            told = metadata(written, operation, world.schema)
+            keys = world.settling(writer, world.replaced(writer, opened, operation, written))
+            lifecycle.commit(writer, opened, told, [], lifecycle.Adjustment(keys=keys))
             was_ready.add((begun_ready, is_ready(world)))
 
         world.time.later(lasts_ms, complete)
 
     for number in range(mutations(kind)):
-        world = made(At(number, begin), kind, JvmWorld)
+        world = made(At(number, begin), kind, JvmLookupWorld if KINDS[kind].has_keys else JvmWorld)
         world.build_index(world.writer("builder"))
         world.time.advance(lasts_ms)
         world.check_index(builds_max=1)
         world.check_metadata()
-        assert world.filters
+        assert world.filters or world.located
     assert was_ready == {(False, False), (True, True)}

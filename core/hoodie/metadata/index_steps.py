@@ -198,7 +198,12 @@ def begin(
     for name in plan.names:
         found = groups(name, record_groups)
         partition_making.begin(
-            beside(client), name, found, time, is_ours, threads=client.parallelism
+            beside(client),
+            name,
+            found,
+            time,
+            is_ours,
+            threads=partition_making.threads_for(client, len(found)),
         )
     change = epochs.Change(
         id=client.random.uuid(), time=time, author=str(client.author), properties=changes

@@ -700,7 +700,7 @@ class World:
     def settling(self, writer: Client, replaced: replacements.Replaced) -> lifecycle.Settling:
         """Return what settles the keys of a write."""
         del replaced  # Of lines of text nobody knows what keys were in them.
-        return functools.partial(record_keys.settlement, writer.storage)
+        return functools.partial(record_keys.settlement, writer.storage, self.schema)
 
     @property
     def has_record_index(self) -> bool:
