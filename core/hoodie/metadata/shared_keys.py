@@ -10,7 +10,7 @@ A change is asked by its own files: which keys are new in a file group, and whic
 Where a key is said to be in several file groups, or was taken out, the data are asked as they are
 then. So each key has the file group of its row, whatever order writes complete in.
 
-Memory: the base files, some 30 bytes for each key, and keys that changes touched. Source: ADR 0032;
+Memory: the base files, 7 to 27 bytes for each key, and keys that changes touched. Source: ADR 0032;
 protocol.md: Indexes built beside writers.
 """
 

@@ -261,7 +261,7 @@ def test_partitions_of_different_sizes_have_file_groups_of_their_own(
     }
 
 
-@pytest.mark.parametrize("kind", ["cow simple", "shared cow"])
+@pytest.mark.parametrize("kind", ["cow", "shared cow"])
 def test_what_a_dropped_index_has_left_is_hidden(kind: str, tmp_path: Path) -> None:
     """A process that drops it may die before its files are deleted, and rows go meanwhile."""
     parts = Parts(tmp_path / "t", kind)
