@@ -366,7 +366,7 @@ def test_record_index_has_what_a_writer_of_apache_hudi_in_flight_wrote(
     made, kept_up, index = RECORD_SHARED[kind]
     path = tmp_path / "table"
     ours = shared(path, made)
-    options = made.shared_options(filesystem_lock())
+    options = made.occ_options(filesystem_lock())
     gate = Gate(path=tmp_path / "gate")
     heard: list[str] = []
     is_waiting = threading.Event()
