@@ -88,6 +88,7 @@ class Begun:
         schema: Its columns.
         wanted: Which statistics.
         record_groups: How many file groups a record index has; as of `begin`.
+        occupied: The ids of those in which an earlier index, or a builder, has left something.
     """
 
     opened: OpenAction
@@ -98,6 +99,7 @@ class Begun:
     schema: schemas.TableSchema
     wanted: file_statistics.Wanted
     record_groups: RecordGroups = field(default_factory=dict)
+    occupied: frozenset[str] = frozenset()
 
 
 def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_decisions.Build]:
@@ -184,12 +186,20 @@ def begin(
     _refuse_grown(plan, config, columns)
     wanted = wanted_statistics(client.storage, config, since, columns)
     changes |= define_statistics(client.storage, config, since, wanted)
+    occupied: frozenset[str] = frozenset()
     if key_changes.RECORD_INDEX in plan.names:
         if plan.is_partitioned:
             # Also a partition without rows: writers find file groups in each that there is.
             paths = partition_paths(client, scope.timeline)
             record_groups = {path: record_groups.get(path, 1) for path in paths}
-        record_groups = _with_left(client, record_groups, is_partitioned=plan.is_partitioned)
+        left = list(metadata_table.data_files(beside(client), key_changes.RECORD_INDEX))
+        occupied = frozenset(each.group.file_id for each in left if not _begins(each))
+        record_groups = _with_left(
+            client,
+            record_groups,
+            sorted({each.group.file_id for each in left}),
+            is_partitioned=plan.is_partitioned,
+        )
         index_definitions.put_of_record_index(
             client.storage, is_ours, is_partitioned=plan.is_partitioned
         )
@@ -219,7 +229,12 @@ def begin(
         schema=columns,
         wanted=wanted,
         record_groups=record_groups,
+        occupied=occupied,
     )
+
+
+def _begins(data_file: files.BaseFile | files.LogFile) -> bool:
+    return isinstance(data_file, files.LogFile) and metadata_writing.makes_group(data_file)
 
 
 def wanted_statistics(
@@ -277,7 +292,7 @@ def partition_paths(client: Client, timeline: active.ActiveTimeline) -> Sequence
 
 
 def _with_left(
-    client: Client, record_groups: RecordGroups, *, is_partitioned: bool
+    client: Client, record_groups: RecordGroups, ids: Sequence[str], *, is_partitioned: bool
 ) -> RecordGroups:
     """Return how many file groups a record index gets beside files that somebody has left.
 
@@ -285,7 +300,6 @@ def _with_left(
         ConflictError: They are of an index of the other kind.
         UnsupportedError: They are too many.
     """
-    ids = metadata_writing.group_ids(beside(client), key_changes.RECORD_INDEX)
     found = dict(record_groups)
     if ids:
         left = index_groups.of(client.storage, ids)

@@ -16,6 +16,7 @@ Memory: that of `initial_keys`, and what was logged since the build began. Sourc
 `HoodieBackedTableMetadataWriter.java`; protocol.md: Indexes built beside writers.
 """
 
+import itertools
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -83,13 +84,16 @@ class RecordIndexBuild:
         ) as keys:
             for number, group in enumerate(groups):
                 self._hear(f"writing the record index: {number} of {len(groups)} file groups")
-                # Also without a key: what an earlier index or builder has left there is hidden.
+                pieces = keys.records(number)
+                first = next(pieces, None)
+                if first is None and group.file_id not in self._begun.occupied:
+                    continue  # Else what an earlier index, or a builder, has left is hidden.
                 stat = metadata_writing.write_base(
                     index_steps.beside(self._client),
                     group,
                     self._begun.time,
                     file_names.write_token(0, self._begun.opened.stage, 0),
-                    keys.records(number),
+                    itertools.chain([] if first is None else [first], pieces),
                     self._client.clock.now_ms(),
                 )
                 self._bases[number] = self._slice(group, stat)
@@ -153,6 +157,7 @@ class RecordIndexBuild:
         based = [
             self._numbered(metadata_merging.newest(table.of_slices([self._bases[place]]), some))
             for place, some in self._layout.split(key_space, keys)
+            if place in self._bases
         ]
         by_time = {**self._logged.get(key_space, {}), **new}
         logged = [by_time[time] for time in sorted(by_time)]

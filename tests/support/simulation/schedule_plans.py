@@ -256,7 +256,14 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     plan = _plan_of(scenario, seed)
     if seed >= ROWED_FROM and plan.indexers:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
-        plan = replace(plan, builds_partitioned=seed >= PARTS_BUILT_FROM)
+        # A build makes more calls: at the rates of others few would ever end.
+        plan = replace(
+            plan,
+            builds_partitioned=seed >= PARTS_BUILT_FROM,
+            crash_rate=plan.crash_rate / 2,
+            failure_rate=plan.failure_rate / 2,
+            pause_rate=plan.pause_rate / 2,
+        )
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan
