@@ -4,6 +4,7 @@ A `Table` knows where the table is and how it is configured. Every read takes a 
 every change goes through a transaction of its own, so one Table serves any number of threads.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -38,6 +39,7 @@ from hoodie.metadata import (
 from hoodie.model import (
     commits,
     compaction_options,
+    file_statistics,
     files,
     instants,
     key_changes,
@@ -72,6 +74,8 @@ from hoodie.timeline import (
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import keys, replacements, sessions
+
+logger = logging.getLogger(__name__)
 
 _AHEAD_BYTES = 256 << 20
 """What a read holds for a caller who is slower: half of the largest base file, decoded, so that two
@@ -495,27 +499,47 @@ class Table:
         is_rebuilt: bool = False,
         has_statistics: bool = True,
         hear: Callable[[str], object] = lambda partition_path: None,
+        hear_left_out: Callable[[str], object] = logger.warning,
     ) -> "Table":
         """Make the table's metadata table from what is on storage; return the table with it.
+
+        Of one that is rebuilt bloom filters and the record index are built again beside writers,
+        once the rest is there. If that breaks off, `build_index` goes on with it.
 
         Args:
             transaction: On whose behalf.
             is_rebuilt: Whether one that is there is dropped first.
-            has_statistics: Whether it gets statistics of files and partitions; else files alone.
+            has_statistics: Whether it gets statistics of files and partitions, and of one that is
+                rebuilt the other indexes; else files alone.
             hear: Hears of partitions before their files are looked into.
+            hear_left_out: Hears which indexes are not built again, and why.
 
         Raises:
             AlreadyExistsError: It has one.
             ConflictError: The table is being restored, or changes faster than it can be listed.
+            HoodieError: As `build_index`; the metadata table is there.
         """
-        without = self
+        without, names, is_partitioned = self, list[str](), False
         if is_rebuilt:
+            if has_statistics:
+                there = (file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX)
+                names = [each for each in there if each in self.config.metadata_partitions]
+                is_partitioned = self.has_partitioned_record_index()
             self.drop_metadata(transaction)
             without = open_table(self.uri, self._env)
         initialising.initialise(
             without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
         )
-        return open_table(self.uri, self._env)
+        made = open_table(self.uri, self._env)
+        for name in names:
+            is_of_partitions = is_partitioned and name == key_changes.RECORD_INDEX
+            request = index_decisions.Request((name,), is_partitioned=is_of_partitions)
+            refusal = index_decisions.request_refusal(request, made.config, transaction.settings)
+            if refusal is None:
+                made.build_index((name,), transaction, hear, is_partitioned=is_of_partitions)
+            else:
+                hear_left_out(f"{name} of {self.uri} is not built again: {refusal}")
+        return open_table(self.uri, self._env) if names else made
 
     def build_index(  # noqa: PLR0913 - which indexes, and of what
         self,

@@ -22,7 +22,11 @@ def initialise(run: Run) -> None:
     run.tell("listing files")
     opened = opening.open_table(run.spec)
     try:
-        opened.initialise_metadata(opening.transaction_of(run.spec), is_rebuilt=work.is_rebuilt)
+        opened.initialise_metadata(
+            opening.transaction_of(run.spec),
+            is_rebuilt=work.is_rebuilt,
+            hear_left_out=run.find,
+        )
     except errors.AlreadyExistsError:
         run.explain("the table has a metadata table")
 

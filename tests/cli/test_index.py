@@ -140,6 +140,28 @@ def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, tri
     assert "dropped secondary_index_city" in dropped.out
 
 
+@pytest.mark.parametrize("kind", [(), ("--partitioned",)])
+def test_rebuilt_metadata_table_has_the_indexes_again(
+    kind: tuple[str, ...], hoodie: Run, table: Path, trips: Path
+) -> None:
+    with_metadata(hoodie, table, trips)
+    fine(hoodie("index", "build", table, FILTERS, KEYS, *kind, *LOCK))
+    rebuild = ("metadata", "init", table, "--rebuild")
+    fine(hoodie(*rebuild, *LOCK))
+    shown = fine(hoodie("index", "status", table, "--json")).document["indexes"]
+    assert {each["name"] for each in shown if each["state"] == "ready"} >= {FILTERS, KEYS}
+    assert [each["is_partitioned"] for each in shown if each["name"] == KEYS] == [bool(kind)]
+    fine(hoodie("metadata", "validate", table))
+    alone = fine(hoodie(*rebuild, *LOCK, "--set", "hoodie.write.concurrency.mode=SINGLE_WRITER"))
+    for name in (FILTERS, KEYS):
+        assert f"{name} of" in alone.err
+        assert "is not built again: an index of" in alone.err
+        assert states(hoodie, table)[name] == "missing"
+    fine(hoodie("index", "build", table, KEYS, *kind, *LOCK))
+    fine(hoodie(*rebuild, "--files-only", *LOCK))
+    assert set(states(hoodie, table).values()) == {"missing"}
+
+
 class Killed(BaseException):
     """Ends a builder wherever it is."""
 

@@ -105,7 +105,12 @@ def built(path: Path, made: PeerTable, names: Sequence[str] = ()) -> peer_ours.H
 
 
 def build(
-    path: Path, names: Sequence[str], hear: object, columns: Sequence[str] | None = None
+    path: Path,
+    names: Sequence[str],
+    hear: object,
+    columns: Sequence[str] | None = None,
+    *,
+    is_partitioned: bool = False,
 ) -> results.IndexResult:
     env = environment.system(parallelism=2)
     transaction = TransactionOptions(
@@ -113,7 +118,14 @@ def build(
     )
     assert callable(hear)
     opened = table.open_table(str(path), env)
-    return opened.build_index(names, transaction, hear, columns=columns, wait_ms=120_000)
+    return opened.build_index(
+        names,
+        transaction,
+        hear,
+        columns=columns,
+        is_partitioned=is_partitioned,
+        wait_ms=120_000,
+    )
 
 
 def by_metadata(where: str, options: Mapping[str, str] = SKIPPING) -> Query:
@@ -259,10 +271,10 @@ def test_apache_hudi_leaves_files_out_by_our_record_index(judge: Judge, tmp_path
 
 def shared(path: Path, made: PeerTable) -> peer_ours.Hoodie:
     """Make a table with base files and a metadata table that other engines may write."""
-    ours = peer_ours.Hoodie(table=made)
+    ours = peer_ours.Hoodie(table=made, concurrency="occ" if made.buckets is None else None)
     peer_ours.create(path, made, SCHEMA)
     ours.write(path, rows_of(range(12), 1), "upsert")
-    if made.merge_on_read:
+    if made.merge_on_read and made.buckets is not None:
         plan = ours.schedule_compaction(path)
         assert plan is not None
         ours.execute_compaction(path, plan)
@@ -336,6 +348,93 @@ def test_writer_of_apache_hudi_in_flight_is_waited_for(
     assert not judge.read(path, by_metadata("ts > 1000")).num_rows
     indexing = [each for each in judge.timeline(path) if each.action == "indexing"]
     assert [each.state for each in indexing] == [InstantState.COMPLETED]
+
+
+KEPT_UP = {"hoodie.metadata.global.record.level.index.enable": "true"}
+KEPT_UP_BY_PARTITION = {"hoodie.metadata.record.level.index.enable": "true"}
+WITHOUT_BUCKETS = replace(
+    MADE,
+    buckets=None,
+    bloom_filter=False,
+    extra={
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.metadata.index.partition.stats.enable": "false",
+        "hoodie.embed.timeline.server": "true",
+    },
+)
+RECORD_SHARED = {
+    "mor": (WITHOUT_BUCKETS, KEPT_UP, "RECORD_INDEX"),
+    "cow": (replace(WITHOUT_BUCKETS, merge_on_read=False), KEPT_UP, "RECORD_INDEX"),
+    "cow, of partitions": (
+        replace(WITHOUT_BUCKETS, merge_on_read=False),
+        KEPT_UP_BY_PARTITION,
+        "RECORD_LEVEL_INDEX",
+    ),
+    "cow with buckets": (
+        replace(WITHOUT_BUCKETS, merge_on_read=False, buckets=2),
+        KEPT_UP,
+        "BUCKET",
+    ),
+}
+"""What is written, by which options once the index is there, and by which index."""
+
+
+@pytest.mark.parametrize("kind", RECORD_SHARED)
+def test_record_index_has_what_a_writer_of_apache_hudi_in_flight_wrote(
+    kind: str, judge: Judge, second_judge: Judge, tmp_path: Path
+) -> None:
+    """Each row is found by its key then, also what either engine writes later."""
+    made, kept_up, index = RECORD_SHARED[kind]
+    path = tmp_path / "table"
+    ours = shared(path, made)
+    options = made.occ_options(filesystem_lock())
+    gate = Gate(path=tmp_path / "gate")
+    heard: list[str] = []
+    is_waiting = threading.Event()
+
+    def hear(what: str) -> None:
+        heard.append(what)
+        if what.startswith("waiting"):
+            is_waiting.set()
+
+    is_partitioned = kept_up is KEPT_UP_BY_PARTITION
+    with ThreadPoolExecutor(1) as threads:
+        with in_flight(second_judge, path, options, gate):
+            building = threads.submit(
+                build, path, [RECORD_INDEX], hear, is_partitioned=is_partitioned
+            )
+            while not is_waiting.wait(0.1):
+                assert not building.done(), building.result()
+        assert building.result().built == (RECORD_INDEX,), heard
+    check_keys(judge, path, 15)
+    by_index = options | kept_up | {"hoodie.index.type": index}
+    judge.write(path, rows_of(range(8, 20), 20), by_index)
+    ours.write(path, rows_of(range(16, 24), 30), "upsert")
+    check_keys(judge, path, 24)
+    judge.write(path, rows_of(range(3, 6), 40), by_index, operation="delete")
+    ours.write(path, rows_of(range(4, 26), 50), "upsert")
+    judge.write(path, rows_of(range(3, 28), 60), by_index)
+    check_keys(judge, path, 28)
+    # By its own options it makes another, and drops one.
+    judge.write(path, rows_of(range(4), 70), options)
+    assert RECORD_INDEX not in table_properties(path)["hoodie.table.metadata.partitions"]
+
+
+def check_keys(judge: Judge, path: Path, count: int) -> None:
+    """Check that each of the first rows is there once, and found by its key."""
+    assert RECORD_INDEX in table_properties(path)["hoodie.table.metadata.partitions"]
+    listed = judge.read(path)
+    ids = listed.column("id").to_pylist()
+    assert len(ids) == len(set(ids)) == count
+    assert_same_rows(judge.read(path, Query(use_metadata_table=True)), listed, KEY)
+    validated = peer_ours.hoodie("metadata", "validate", path)
+    assert [validated[each] for each in ("differences", "keys")] == [[], []]
+    assert_same_files(path)
+    for number in (3, 9, 14, 17, 23, 99):
+        where = f"id = 'key-{number:03d}'"
+        found = judge.read(path, by_metadata(where))
+        assert_same_rows(found, judge.read(path, Query(where=where)), KEY)
+        assert_same_rows(peer_ours.read(path, "--where", where), found, KEY)
 
 
 @pytest.mark.parametrize("kind", ["mor", "cow"])

@@ -31,7 +31,6 @@ from support.simulation.schedule_world import (
     World,
     metadata,
 )
-from support.tables import filtered_metadata
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 SIMPLE, GLOBAL = table_config.IndexKind.SIMPLE, table_config.IndexKind.GLOBAL_SIMPLE
@@ -92,6 +91,20 @@ SHARED = {
     "shared-cow": Kind(config=COPY_ON_WRITE, is_shared=True),
     "shared-cow-chained": Kind(config=COPY_ON_WRITE, is_shared=True, has_chain=True),
 }
+SHARED_KEYS = {
+    "shared-keys-mor": Kind(
+        config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True, is_shared=True
+    ),
+    "shared-keys-cow": Kind(
+        config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, is_shared=True
+    ),
+    "shared-keys-of-partitions-cow": Kind(
+        config=schedule_lookups.config_of(COW, SIMPLE),
+        has_keys=True,
+        is_partitioned=True,
+        is_shared=True,
+    ),
+}
 NO_CONTEXT = contextlib.nullcontext()
 LOST = (
     errors.ConflictError,
@@ -101,7 +114,7 @@ LOST = (
 )
 """What a builder may end with that has lost its lock."""
 
-KINDS = {**ALONE, **SHARED}
+KINDS = {**ALONE, **SHARED, **SHARED_KEYS}
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -202,7 +215,7 @@ def is_being_built(world: World) -> bool:
 
 def is_ready(world: World) -> bool:
     config = table_properties.load(world.storage, world.process("judge").clock)
-    return filtered_metadata.PARTITION in config.metadata_partitions
+    return world.index in config.metadata_partitions
 
 
 def mutations(kind: str) -> int:
@@ -488,7 +501,16 @@ class JvmWorld(World):
         return self.storage.read(table_properties.PATH)
 
 
-@pytest.mark.parametrize("kind", SHARED)
+class JvmLookupWorld(schedule_lookups.LookupWorld):
+    """The same of rows."""
+
+    def storage_of(self, process: schedule.Process) -> Storage:
+        inner = super().storage_of(process)
+        is_other = process.name.startswith("engine")
+        return schedule_streaming.streaming(inner) if is_other else inner
+
+
+@pytest.mark.parametrize("kind", [*SHARED, *SHARED_KEYS])
 @pytest.mark.parametrize("lasts_ms", [300, 3_000])
 def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
     kind: str, lasts_ms: int
@@ -505,19 +527,22 @@ def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
 
         def complete() -> None:
             written = [each for each in stats if isinstance(each, commits.WriteStat)]
-            told = metadata(written, commits.Operation.UPSERT, world.schema)
-            lifecycle.commit(writer, opened, told)
+            operation = commits.Operation.UPSERT
+            told = metadata(written, operation, world.schema)
+            replaced = world.replaced(writer, opened, operation, written)
+            keys = world.settling(writer, opened, replaced, stats)
+            lifecycle.commit(writer, opened, told, [], lifecycle.Adjustment(keys=keys))
             was_ready.add((begun_ready, is_ready(world)))
 
         world.time.later(lasts_ms, complete)
 
     for number in range(mutations(kind)):
-        world = made(At(number, begin), kind, JvmWorld)
+        world = made(At(number, begin), kind, JvmLookupWorld if KINDS[kind].has_keys else JvmWorld)
         world.build_index(world.writer("builder"))
         world.time.advance(lasts_ms)
         world.check_index(builds_max=1)
         world.check_metadata()
-        assert world.filters
+        assert world.filters or world.located
     assert was_ready == {(False, False), (True, True)}
 
 

@@ -267,6 +267,11 @@ class MetadataTable:
         """The data table's."""
         return self._data
 
+    @property
+    def is_indexing(self) -> bool:
+        """Whether an index is being built, or is to be."""
+        return bool(self._of_data.pending_of(instants.Action.INDEXING))
+
     def logs_of(
         self, slices: Collection[files.FileSlice], is_wanted: slicing.IsCommitted
     ) -> "Partition":

@@ -111,6 +111,11 @@ def makes_group(log_file: files.LogFile) -> bool:
     return log_file.write_token == _FIRST_TOKEN
 
 
+def begins_group(data_file: files.BaseFile | files.LogFile) -> bool:
+    """Return whether a data file is a log file that makes its file group be there."""
+    return isinstance(data_file, files.LogFile) and makes_group(data_file)
+
+
 def is_made(file_slice: files.FileSlice) -> bool:
     """Return whether the instant that made a file group of an index counts.
 

@@ -78,7 +78,7 @@ class RecordIndex:
 
         That of a compaction does as well. What writers log in an index that is being built counts
         before: of their keys alone. A partition that came into being since has only such logs, and
-        nothing that begins its file groups.
+        nothing that begins its file groups; but what a writer has begun that died.
         """
         logged = [each for each in self._slices.values() if each.base_file is None]
         made = {
@@ -88,9 +88,10 @@ class RecordIndex:
         }
         if not self.groups.is_partitioned:
             return len(made) < len(logged)
+        may_be_built = bool(logged) and self._table.is_indexing
         begun = {
             each.group.file_id
-            for each in (self._table.listed_files(key_changes.RECORD_INDEX) if logged else ())
+            for each in (self._table.listed_files(key_changes.RECORD_INDEX) if may_be_built else ())
             if isinstance(each, files.LogFile) and metadata_writing.makes_group(each)
         }
         return any(each.group.file_id in begun - made for each in logged)

@@ -49,6 +49,7 @@ from hoodie.metadata import (
     index_sharing,
     index_steps,
     initial_filters,
+    initial_keys,
     initial_statistics,
     record_index_building,
     secondary_index_building,
@@ -320,7 +321,7 @@ class _Builder:
         if not has_pairs and key_changes.RECORD_INDEX not in plan.names:
             return index_steps.NO_RECORD_GROUPS
         snapshot = snapshots.take(self._client.storage, self._target.config)
-        return record_index_building.count_file_groups(
+        return initial_keys.count_file_groups(
             self._client, snapshot, self._engine, is_partitioned=plan.is_partitioned
         )
 

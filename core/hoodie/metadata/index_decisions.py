@@ -259,11 +259,13 @@ def _record_index_refusal(
     name = key_changes.RECORD_INDEX
     if name not in names:
         return None
-    if config.has_foreign_writers:
+    has_buckets = config.index_kind is not None and config.index_kind.has_buckets
+    if config.has_foreign_writers and not config.is_copy_on_write and has_buckets:
         return errors.UnsupportedError(
-            f"other engines may write {config.name}, and this version does not build {name} beside "
-            "them: if none does, say so by `hoodie configure --no-foreign-writers`; else have "
-            "Apache Hudi build it"
+            f"other engines may write {config.name}, and writers of Apache Hudi do not add keys to "
+            f"a {name} that they insert into log files of buckets, so that its readers miss rows: "
+            "if no other engine writes the table, say so by `hoodie configure "
+            "--no-foreign-writers`"
         )
     if not config.record_key_fields:
         return errors.InvalidInputError(

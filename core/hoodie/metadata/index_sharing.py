@@ -40,13 +40,15 @@ from hoodie.metadata import (
     index_decisions,
     index_steps,
     initial_filters,
+    initial_keys,
     initial_statistics,
     late_changes,
     partition_bases,
     partition_making,
+    shared_keys,
 )
-from hoodie.model import file_statistics, instants, plans, schemas, table_config
-from hoodie.timeline import active, contents, table_properties, true_time
+from hoodie.model import file_statistics, instants, key_changes, plans, schemas, table_config
+from hoodie.timeline import active, contents, index_definitions, table_properties, true_time
 from hoodie.transaction import (
     heartbeats,
     lifecycle,
@@ -221,10 +223,10 @@ class _Look:
             HoodieError: As `Building.build`.
         """
         self.names = names = plan.names
+        self.is_partitioned = plan.is_partitioned
         self.config = table_properties.load(client.storage, client.clock)
-        refusal = index_decisions.request_refusal(
-            index_decisions.Request(names), self.config, client.settings
-        )
+        request = index_decisions.Request(names, is_partitioned=plan.is_partitioned)
+        refusal = index_decisions.request_refusal(request, self.config, client.settings)
         if refusal is not None:
             raise refusal  # What it stands on was dropped since it was planned.
         self._client = client
@@ -269,6 +271,22 @@ class _Look:
                 ],
             )
 
+        self._keys = None
+        if key_changes.RECORD_INDEX in names:
+            self._keys = shared_keys.SharedKeys(
+                client,
+                self.config,
+                columns,
+                snapshot,
+                initial_keys.Layout.of(
+                    initial_keys.count_file_groups(
+                        client, snapshot, engine, is_partitioned=plan.is_partitioned
+                    ),
+                    is_partitioned=plan.is_partitioned,
+                ),
+                hear,
+            )
+
     @property
     def wanted(self) -> file_statistics.Wanted:
         """Which statistics files have."""
@@ -292,6 +310,16 @@ class _Look:
         if changes_max is not None and number > changes_max:
             raise _NotYetError(f"{number} changes have completed meanwhile", is_waited=False)
         found = list(late_changes.since(storage, self._timeline, timeline))
+        if self._keys is not None:
+            for each in timeline.completed:
+                if each not in known and each.action is instants.Action.REPLACE_COMMIT:
+                    raise late_changes.OutdatedError(f"{each} retired file groups")
+            length = shared_keys.length_of(found)
+            if changes_max is not None and length > shared_keys.BYTES_UNDER_LOCK_MAX:
+                raise _NotYetError(
+                    f"files of {length >> 20} MiB have come meanwhile", is_waited=False
+                )
+            self._keys.catch_up(timeline, found)
         if self._has_statistics:
             if found:
                 # Before its files are read as if it had not.
@@ -344,6 +372,11 @@ class _Look:
             # What others log may come before the log file here in the order of merging.
             merged = _merged(found[file_statistics.PARTITION_STATS], self._client.clock.now_ms())
             found[file_statistics.PARTITION_STATS] = merged
+        if self._keys is not None:
+            paths: Sequence[str] = ()
+            if self.is_partitioned:
+                paths = index_steps.partition_paths(self._client, self._timeline)
+            found[key_changes.RECORD_INDEX] = self._keys.content(paths)
         if self._has_filters:
             late = metadata_records.Changes(
                 written=[
@@ -436,6 +469,11 @@ def _make(
         raise _NotYetError(str(error)) from error
     is_ours()
     defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    if key_changes.RECORD_INDEX in look.names:
+        index_definitions.put_of_record_index(
+            client.storage, is_ours, is_partitioned=look.is_partitioned
+        )
+        defined = {**defined, table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
     time = client.time_after(scope, true_time.Parity.EPOCH)
     partition_making.make_all(
         client, scope, index_steps.beside(client), time, look.contents(time), is_ours

@@ -91,6 +91,7 @@ class Begun:
         schema: Its columns.
         wanted: Which statistics.
         record_groups: How many file groups a record index has; as of `begin`.
+        occupied: The ids of those in which an earlier index, or a builder, has left something.
         secondary: The secondary indexes, with how many file groups each has.
     """
 
@@ -102,6 +103,7 @@ class Begun:
     schema: schemas.TableSchema
     wanted: file_statistics.Wanted
     record_groups: RecordGroups = field(default_factory=dict)
+    occupied: frozenset[str] = frozenset()
     secondary: Mapping[secondary_indexes.Definition, int] = field(default_factory=dict)
 
 
@@ -215,12 +217,22 @@ def begin(
     wanted = wanted_statistics(client.storage, config, since, columns)
     changes |= define_statistics(client.storage, config, since, wanted)
     secondary = _secondary(client, plan, config, columns, record_groups.get(None, 0))
+    occupied: frozenset[str] = frozenset()
     if key_changes.RECORD_INDEX in plan.names:
         if plan.is_partitioned:
             # Also a partition without rows: writers find file groups in each that there is.
             paths = partition_paths(client, scope.timeline)
             record_groups = {path: record_groups.get(path, 1) for path in paths}
-        record_groups = _with_left(client, record_groups, is_partitioned=plan.is_partitioned)
+        stored = list(metadata_table.data_files(beside(client), key_changes.RECORD_INDEX))
+        occupied = frozenset(
+            each.group.file_id for each in stored if not metadata_writing.begins_group(each)
+        )
+        record_groups = _with_left(
+            client,
+            record_groups,
+            sorted({each.group.file_id for each in stored}),
+            is_partitioned=plan.is_partitioned,
+        )
         index_definitions.put_of_record_index(
             client.storage, is_ours, is_partitioned=plan.is_partitioned
         )
@@ -235,7 +247,12 @@ def begin(
         made[each.partition] = partition_making.groups(each.partition, count)
     for name, found in made.items():
         partition_making.begin(
-            beside(client), name, found, time, is_ours, threads=client.parallelism
+            beside(client),
+            name,
+            found,
+            time,
+            is_ours,
+            threads=partition_making.threads_for(client, len(found)),
         )
     change = epochs.Change(
         id=client.random.uuid(), time=time, author=str(client.author), properties=changes
@@ -254,6 +271,7 @@ def begin(
         schema=columns,
         wanted=wanted,
         record_groups=record_groups,
+        occupied=occupied,
         secondary=secondary,
     )
 
@@ -404,7 +422,7 @@ def partition_paths(client: Client, timeline: active.ActiveTimeline) -> Sequence
 
 
 def _with_left(
-    client: Client, record_groups: RecordGroups, *, is_partitioned: bool
+    client: Client, record_groups: RecordGroups, ids: Sequence[str], *, is_partitioned: bool
 ) -> RecordGroups:
     """Return how many file groups a record index gets beside files that somebody has left.
 
@@ -412,7 +430,6 @@ def _with_left(
         ConflictError: They are of an index of the other kind.
         UnsupportedError: They are too many.
     """
-    ids = metadata_writing.group_ids(beside(client), key_changes.RECORD_INDEX)
     found = dict(record_groups)
     if ids:
         left = index_groups.of(client.storage, ids)

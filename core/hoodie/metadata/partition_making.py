@@ -39,10 +39,25 @@ class Content:
     Attributes:
         bases: The base file of each file group; None for one without records.
         records: Later ones, by key.
+        groups: The file groups; empty for those of `groups`.
+        logs: Later records of a record index, by the places of its file groups.
     """
 
     bases: Sequence[metadata_writing.PreparedBase | None]
     records: Mapping[str, bytes] = field(default_factory=dict)
+    groups: Sequence[files.FileGroupId] = ()
+    logs: Mapping[int, metadata_records.Added] = field(default_factory=dict)
+
+    def groups_of(self, name: str) -> Sequence[files.FileGroupId]:
+        """Return the file groups of the partition of that name."""
+        return self.groups or groups(name, len(self.bases))
+
+    def later(self) -> Mapping[int, metadata_records.Added]:
+        """Return the later records by the places of their file groups."""
+        if self.logs:
+            return self.logs
+        added = metadata_records.Added(table=metadata_merging.table(self.records))
+        return added.split(len(self.bases))
 
 
 def make(
@@ -80,23 +95,34 @@ def make_all(
         check: Called before each step.
     """
     for name, content in contents.items():
-        begin(storage, name, groups(name, len(content.bases)), time, check)
+        found = content.groups_of(name)
+        begin(storage, name, found, time, check, threads=threads_for(client, len(found)))
     check()
     inflight = _start(client, storage, time)
-    stats = []
+    now_ms = client.clock.now_ms()
+
+    def write_base(
+        each: tuple[files.FileGroupId, metadata_writing.PreparedBase],
+    ) -> commits.WriteStat:
+        check()
+        return metadata_writing.write_prepared(storage, each[0], time, _TOKEN, each[1])
+
+    def write_log(each: tuple[files.FileGroupId, metadata_records.Added]) -> commits.WriteStat:
+        check()
+        return metadata_writing.write_log(storage, each[0], time, _LOG_TOKEN, each[1], now_ms)
+
+    stats: list[commits.WriteStat] = []
     for name, content in contents.items():
-        found = groups(name, len(content.bases))
-        for group, base in zip(found, content.bases, strict=True):
-            check()
-            if base is not None:
-                stats.append(metadata_writing.write_prepared(storage, group, time, _TOKEN, base))
-        added = metadata_records.Added(table=metadata_merging.table(content.records))
-        now_ms = client.clock.now_ms()
-        for place, records in added.split(len(found)).items():
-            check()
-            stats.append(
-                metadata_writing.write_log(storage, found[place], time, _LOG_TOKEN, records, now_ms)
-            )
+        found = content.groups_of(name)
+        bases = [
+            (group, base)
+            for group, base in zip(found, content.bases, strict=True)
+            if base is not None
+        ]
+        logs = [(found[place], records) for place, records in content.later().items()]
+        threads = threads_for(client, len(found))
+        stats += ahead.results(write_base, bases, threads)
+        stats += ahead.results(write_log, logs, threads)
     completion_time = client.time_before_another(scope)
     return metadata_commits.complete(
         storage, scope, inflight, completion_time, _done(client, stats), check
@@ -128,7 +154,7 @@ def begin(
         found: The file groups; none of a record index of each partition, if there is no partition.
         time: Of the instant that will complete them.
         check: Called before each step.
-        threads: So many file groups are made at once, where there are many.
+        threads: So many file groups are made at once.
     """
     path = files.join(name, file_names.PARTITION_METADATA)
     check()
@@ -140,9 +166,13 @@ def begin(
         check()
         metadata_writing.write_empty_log(storage, group, time)
 
-    many = len(found) > _MADE_AT_ONCE
-    for _ in ahead.results(make_group, found, min(threads, _MADE_AT_ONCE) if many else 1):
+    for _ in ahead.results(make_group, found, threads):
         pass
+
+
+def threads_for(client: Client, count: int) -> int:
+    """Return how many of some files are written at once; a few one after the other."""
+    return min(client.parallelism, _MADE_AT_ONCE) if count > _MADE_AT_ONCE else 1
 
 
 def whole_instant(

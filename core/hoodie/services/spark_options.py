@@ -188,14 +188,16 @@ _RECORD_INDEX = (
 _PARTITIONED_RECORD_INDEX = ("hoodie.metadata.record.level.index.enable",)
 
 
-def options_of_indexes(names: Iterable[str]) -> dict[str, str]:
+def options_of_indexes(names: Iterable[str], *, is_partitioned: bool = False) -> dict[str, str]:
     """Return the options by which writers of other engines keep indexes up.
 
     Args:
-        names: Partitions of a metadata table; a record index is one of the whole table, and a
-            secondary index stays for as long as that is kept up.
+        names: Partitions of a metadata table; a secondary index stays for as long as the record
+            index is kept up.
+        is_partitioned: Whether a record index is one of each partition.
     """
-    known = {**_INDEXES, key_changes.RECORD_INDEX: _RECORD_INDEX}
+    of_keys = _PARTITIONED_RECORD_INDEX if is_partitioned else _RECORD_INDEX
+    known = {**_INDEXES, key_changes.RECORD_INDEX: of_keys}
     wanted = (
         key_changes.RECORD_INDEX if secondary_indexes.is_one(each) else each for each in names
     )

@@ -422,7 +422,8 @@ def _index_logs(
     shown = {
         each.group.file_id
         for each in found
-        if _is_shown(scope, each.instant_time) or (is_being_built and _begins(each))
+        if _is_shown(scope, each.instant_time)
+        or (is_being_built and metadata_writing.begins_group(each))
     }
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
@@ -436,10 +437,6 @@ def _index_logs(
                 group = files.FileGroupId(key_changes.RECORD_INDEX, file_id)
                 logs[group] = parts.get(number, metadata_records.Added())
     return logs
-
-
-def _begins(data_file: files.BaseFile | files.LogFile) -> bool:
-    return isinstance(data_file, files.LogFile) and metadata_writing.makes_group(data_file)
 
 
 def _files_of(

@@ -13,8 +13,9 @@ take the key out of that file group itself (`write.partition_moves`): the index 
 Keys of file groups that the write retires are taken out, but for those that it writes again.
 
 While the index is being built nothing can be looked up there. A write logs all keys that it has
-brought, and takes out those alone that certainly were where it took them from; the builder finds
-keys that are in two file groups (`metadata.record_index_building`).
+brought, and takes out those alone that certainly were where it took them from: keys that its log
+files delete are looked up in their file groups before the lock. The builder finds keys that are in
+two file groups (`metadata.record_index_building`).
 
 The newest record of a key counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a key that it brings: its record would lie below.
@@ -24,6 +25,7 @@ changed the index since the write began, two listings and a read for each of the
 Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
 """
 
+import contextlib
 import functools
 import itertools
 from collections import defaultdict
@@ -38,7 +40,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import metadata_records, metadata_table, record_index, snapshots
+from hoodie.filegroup import (
+    held_keys,
+    metadata_records,
+    metadata_table,
+    record_index,
+    snapshots,
+)
 from hoodie.model import commits, files, instants, key_changes, schemas, table_config
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import protocol
@@ -194,16 +202,21 @@ class RecordKeys:
     def _since(
         self, scope: table_lock.LockScope, write: OpenAction
     ) -> frozenset[instants.InstantTime]:
-        """Return what has changed the metadata table since the write began."""
+        """Return what has changed the metadata table since the write began.
+
+        Beside other engines an index is made at a time that is no write's, with a log of what
+        completed while it was built: above the records of a write that began before.
+        """
         assert scope.beside is not None, self._storage.uri
         known = write.timeline.write_completion_times
+        writes = scope.timeline.write_completion_times
         return frozenset(
             each.requested_time
             for each in scope.beside.completed_writes
             if each.action is instants.Action.DELTA_COMMIT
             and each.requested_time not in known
             and each.requested_time != write.requested_time
-            and each.requested_time in scope.timeline.write_completion_times
+            and (each.requested_time in writes or each.requested_time > write.requested_time)
         )
 
 
@@ -313,7 +326,10 @@ class _KeySpace:
         # What was in a retired file group is in none, before it is written again.
         retired = [self._numbers[group] for group in self._retired_groups]
         known_added[np.isin(known_added, retired)] = NOWHERE
-        known_added[self._is_moving(known_added)] = NOWHERE
+        is_moving = self._is_moving(known_added)
+        if logged is not None:
+            self._refuse_moving_below(write, logged, self._added.keys.filter(pa.array(is_moving)))
+        known_added[is_moving] = NOWHERE
         self._forget_missing(known_added, missing)
         self._refuse_elsewhere(write, known_added, is_certain=logged is None)
         known_removed = self._known(self._removed, located, logged)
@@ -432,9 +448,23 @@ class _KeySpace:
         below = self._added.keys.filter(pc.is_in(self._added.keys, value_set=gone))
         if len(below):
             raise errors.WriteConflictError(
-                f"{_names(below)}, which {write.inflight} brings, was deleted by a write that "
-                f"began later and completed first, according to {self._source}: write the batch "
-                "again, on what the table holds now"
+                f"{_names(below)}, which {write.inflight} brings, was deleted according to "
+                f"{self._source} by a write that began later and completed first, or before the "
+                "index was built that began later: write the batch again, on what the table holds "
+                "now"
+            )
+
+    def _refuse_moving_below(
+        self, write: OpenAction, logged: record_index.Logged, moving: pa.Array
+    ) -> None:
+        """Refuse keys that the write moves, and of which there is a later record."""
+        later = logged.locations.keys.filter(pc.greater(logged.times, write.requested_time))
+        below = moving.filter(pc.is_in(moving, value_set=later))
+        if len(below):
+            raise errors.WriteConflictError(
+                f"{_names(below)}, which {write.inflight} moves, has a record in {self._source} of "
+                "a write or a build that began later and completed first: write the batch again, "
+                "on what the table holds now"
             )
 
     @property
@@ -443,36 +473,6 @@ class _KeySpace:
 
     def _place(self, number: int) -> str:
         return str(next(group for group, each in self._numbers.items() if each == number))
-
-
-def settlement(
-    storage: protocol.Storage,
-    config: table_config.TableConfig,
-    stats: Sequence[commits.WriteStat],
-    retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
-    threads: int = 1,
-    looked_up: Sequence[key_changes.LookedUp] = (),
-) -> lifecycle.Settlement | None:
-    """Return what settles the keys of a write when it completes; None without a record index.
-
-    Arguments and errors as of `RecordKeys`.
-    """
-    if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
-        return None
-    if key_changes.RECORD_INDEX in config.metadata_partitions:
-        return RecordKeys(storage, stats, retired, threads, looked_up).settle
-
-    def settle(scope: table_lock.LockScope, write: OpenAction) -> metadata_records.SettledKeys:
-        del scope, write
-        return while_built(
-            stats,
-            retired,
-            deletes_anywhere=config.has_global_index,
-            # Only in the scope: before, an index of the other kind may have been built.
-            is_partitioned=index_definitions.is_partitioned(storage),
-        )
-
-    return settle
 
 
 def settling(
@@ -484,6 +484,11 @@ def settling(
 ) -> lifecycle.Settling:
     """Return what looks up the keys of a write before its lock scope.
 
+    That returns what settles them when the write completes; None without a record index. While one
+    of the whole table is built, keys that log files delete are looked up in their own file groups:
+    a log file may delete a key that is in another one, whose record must stay. Errors are those of
+    `RecordKeys`.
+
     Args:
         storage: The table's.
         schema: The columns that files of the table have.
@@ -492,7 +497,7 @@ def settling(
         looked_up: What the write has looked up in the index since it began.
     """
 
-    def settle(
+    def look_up(
         config: table_config.TableConfig, stats: Sequence[commits.WriteStat]
     ) -> lifecycle.Settlement | None:
         if key_changes.RECORD_INDEX not in config.metadata_partitions_kept_up:
@@ -500,30 +505,37 @@ def settling(
         keys = NO_KEYS
         if retired:
             keys = replacements.keys_of(storage, config, schema, retired, threads)
-        return settlement(storage, config, stats, keys, threads, looked_up)
+        if key_changes.RECORD_INDEX in config.metadata_partitions:
+            return RecordKeys(storage, stats, keys, threads, looked_up).settle
+        held = _with_held(storage, schema, config, stats)
 
-    return settle
+        def settle(scope: table_lock.LockScope, write: OpenAction) -> metadata_records.SettledKeys:
+            del scope, write
+            # Only in the scope: before, an index of the other kind may have been built.
+            is_partitioned = index_definitions.is_partitioned(storage)
+            return while_built(
+                stats if is_partitioned else held, keys, is_partitioned=is_partitioned
+            )
+
+        return settle
+
+    return look_up
 
 
 def while_built(
     stats: Sequence[commits.WriteStat],
     retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
     *,
-    deletes_anywhere: bool,
     is_partitioned: bool = False,
 ) -> metadata_records.SettledKeys:
     """Return the keys that an index has to learn of which is being built.
 
-    A log file may delete a key that is in another file group, whose record must stay. What stays of
-    a key that is gone is found by no read, and keeps it from other partitions. In an index of each
-    partition a delete is of the record of its own, whose file groups are that of the key's bucket,
-    or have been looked through.
+    In an index of each partition a delete is of the record of its own, whose file groups are that
+    of the key's bucket, or have been looked through.
 
     Args:
-        stats: Of the write, with keys.
+        stats: Of the write, with keys: those removed had their row there.
         retired: The keys in file groups that it retires.
-        deletes_anywhere: Whether a delete is of the file group that has the row, if one has it: by
-            a look-up in all partitions.
         is_partitioned: Whether the index is one of each partition.
     """
     keys = [stat.keys or key_changes.NONE for stat in stats]
@@ -536,9 +548,6 @@ def while_built(
         kept = pc.is_in(taken_out, value_set=pa.concat_arrays([pa.array([], pa.string()), *added]))
         return taken_out.filter(pc.invert(kept))
 
-    def is_certain(stat: commits.WriteStat) -> bool:
-        return deletes_anywhere or is_partitioned or not stat.log_files
-
     removed: defaultdict[str, list[pa.Array]] = defaultdict(list)
     for group, held in retired.items():
         removed[group.partition_path].append(gone(group.partition_path, held))
@@ -548,16 +557,54 @@ def while_built(
                 stat,
                 keys=key_changes.KeyChanges(
                     added=each.added,
-                    removed=gone(
-                        stat.partition_path,
-                        each.removed if is_certain(stat) else each.removed.slice(0, 0),
-                    ),
+                    removed=gone(stat.partition_path, each.removed),
                 ),
             )
             for stat, each in zip(stats, keys, strict=True)
         ],
         removed={path: pa.concat_arrays(arrays) for path, arrays in removed.items()},
     )
+
+
+def _is_doubtful(config: table_config.TableConfig, stat: commits.WriteStat) -> bool:
+    """Return whether a file may say that it took out keys that are in another file group.
+
+    A base file says what the one had that it replaced, and with a global index each key was looked
+    up in all partitions.
+    """
+    has_removed = stat.keys is not None and len(stat.keys.removed) > 0
+    return has_removed and bool(stat.log_files) and not config.has_global_index
+
+
+def _with_held(
+    storage: protocol.Storage,
+    schema: schemas.TableSchema,
+    config: table_config.TableConfig,
+    stats: Sequence[commits.WriteStat],
+) -> Sequence[commits.WriteStat]:
+    """Return stats with those keys as removed that had a row in their file group before.
+
+    Others have not changed it since, or the write is refused for that. Of a file group whose files
+    are gone by now none is.
+    """
+    if not any(_is_doubtful(config, stat) for stat in stats):
+        return stats
+    snapshot = snapshots.take(storage, config, has_committed_only=True)
+    source = held_keys.KeySource(storage, config, schema, snapshot.committed.is_committed)
+
+    def looked_up(stat: commits.WriteStat) -> commits.WriteStat:
+        if stat.keys is None or not _is_doubtful(config, stat):
+            return stat
+        removed = pc.unique(stat.keys.removed)
+        is_there = np.zeros(len(removed), np.bool_)
+        with contextlib.suppress(errors.NotFoundError):
+            for each in snapshot.view.latest_slices(stat.partition_path):
+                if each.group.file_id == stat.file_id:
+                    is_there = held_keys.live(source, each, removed)
+        keys = replace(stat.keys, removed=removed.filter(pa.array(is_there)))
+        return replace(stat, keys=keys)
+
+    return [looked_up(stat) for stat in stats]
 
 
 def _looked_up(

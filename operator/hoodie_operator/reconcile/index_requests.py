@@ -396,7 +396,7 @@ def _external_writers(me: objects.IndexRequest, seen: facts.TableFacts) -> Seque
     """Return what writers of other engines need to keep the indexes up, where there may be some."""
     if seen.config is None or not seen.config.has_foreign_writers:
         return ()
-    options = spark_options.options_of_indexes(me.spec.indexes)
+    options = spark_options.options_of_indexes(me.spec.indexes, is_partitioned=me.spec.partitioned)
     told = ", ".join(f"{key}={value}" for key, value in options.items())
     statement = Statement(
         type=Type.EXTERNAL_WRITERS,
@@ -419,7 +419,7 @@ def _behind(me: objects.IndexRequest, seen: facts.TableFacts) -> Sequence[Statem
     ]
     if not told:
         return ()
-    options = spark_options.options_of_indexes(me.spec.indexes)
+    options = spark_options.options_of_indexes(me.spec.indexes, is_partitioned=me.spec.partitioned)
     statement = Statement(
         type=Type.INDEX_BEHIND,
         status=ConditionStatus.TRUE,

@@ -266,7 +266,14 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     plan = _plan_of(scenario, seed)
     if seed >= ROWED_FROM and plan.indexers and plan.is_lying:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
-        plan = replace(plan, builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM)
+        # A build makes more calls: at the rates of others few would ever end.
+        plan = replace(
+            plan,
+            builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM,
+            crash_rate=plan.crash_rate / 2,
+            failure_rate=plan.failure_rate / 2,
+            pause_rate=plan.pause_rate / 2,
+        )
         plan = _with_values_to_index(plan) if seed >= VALUED_FROM else plan
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:

@@ -5,7 +5,6 @@ Data files hold a line of text for each write in them, under the names of real o
 library's.
 """
 
-import functools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -748,7 +747,7 @@ class World:
         """Return what settles the keys of a write."""
         del written
         del replaced  # Of lines of text nobody knows what keys were in them.
-        return functools.partial(record_keys.settlement, writer.storage)
+        return record_keys.settling(writer.storage, self.schema, (), 1)
 
     @property
     def has_record_index(self) -> bool:

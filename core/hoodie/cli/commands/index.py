@@ -20,10 +20,9 @@ column.
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
-index is given up if a key is in two file groups. In a table that other engines may write it is
-refused, as a secondary index is; the others wait there until no write of theirs is pending, up to
-15 minutes, and an index stays if their options for it are on
-(`hoodie.metadata.index.column.stats.enable`, `hoodie.metadata.index.bloom.filter.enable`).
+index is given up if a key is in two file groups. In a table that other engines may write an index
+is published once no write of theirs is pending, which is waited for up to 15 minutes; it stays if
+their options for it are on (`hoodie describe --spark-options`). A secondary index is refused there.
 
 `build column_stats --columns a,b` builds statistics of these columns alone, such as those that
 filters of a wide table name; without the option they are of the first 32. Statistics of other

@@ -19,8 +19,9 @@ list the storage, and show a warning.
 refused once, and have to be written again. As Apache Hudi does by default, it makes statistics of
 the columns of files, and of partitions if there are any: from footers of base files, from columns
 where footers are not enough, and from the rows of log files. With --files-only it lists files only.
-With --rebuild one that is there is dropped first, with all its indexes: bloom filters and a record
-index, which Apache Hudi has made, are not made again.
+With --rebuild one that is there is dropped first, with all its indexes. Bloom filters and a record
+index are then built again beside writers, which takes their lock (`hoodie index build`); with
+--files-only they are not.
 
 `drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless
 that has `hoodie.metadata.enable=false`.
@@ -71,7 +72,11 @@ def metadata(  # noqa: PLR0913 - one for each option
             raise typer.BadParameter(f"{name} is an option of init only")
     if action is Action.VALIDATE:
         return _validate(uri, as_json)
-    run = run_settings.parse_for_service(set_texts, lock)
+    # Indexes are built beside writers, which have a lock.
+    is_beside = rebuild and lock is not None
+    parse = run_settings.parse_beside_writers if is_beside else run_settings.parse_for_service
+    run = parse(set_texts, lock)
+    left_out: list[str] = []
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         if action is not Action.STATUS:
@@ -83,7 +88,8 @@ def metadata(  # noqa: PLR0913 - one for each option
                     transaction,
                     is_rebuilt=rebuild,
                     has_statistics=not files_only,
-                    hear=lambda path: display.phase(f"reading statistics of {path or '.'}"),
+                    hear=lambda path: display.phase(f"looking into {path or '.'}"),
+                    hear_left_out=left_out.append,
                 )
             else:
                 opened.drop_metadata(transaction)
@@ -91,6 +97,8 @@ def metadata(  # noqa: PLR0913 - one for each option
         display.phase("reading the metadata table")
         shown = views.status(opened.uri, opened.metadata_status())
     _print(shown, as_json)
+    for each in left_out:
+        output.note(each)
     return errors.EXIT_DONE
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from hoodie import errors, table
 from hoodie.filegroup import metadata_table, record_index
-from hoodie.metadata import index_decisions, index_steps, record_index_building
+from hoodie.metadata import index_decisions, index_steps, initial_keys
 from hoodie.model import commits, files, results, settings, table_config
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import where as filters
@@ -31,6 +31,10 @@ KINDS = {
     "hive-style": replace(COW, is_hive_style=True),
     "mor simple": replace(CHAINED, bucket_count=None, index=SIMPLE, has_partial_updates=False),
     "cow simple": replace(COW, bucket_count=None, index=SIMPLE),
+}
+KINDS |= {
+    f"shared {kind}": replace(KINDS[kind], chain=None, has_foreign_writers=True)
+    for kind in ("cow", "mor simple")
 }
 PARTS = ("p0", "2026-01-01", "x_y", "a=b", "new")
 KEYS = [str(number) for number in range(12)]
@@ -167,7 +171,7 @@ def test_partitions_come_into_being_while_it_is_built(kind: str, seed: int, tmp_
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("kind", ["mor", "cow simple"])
+@pytest.mark.parametrize("kind", ["mor", "cow simple", "shared cow"])
 def test_killed_builds_are_followed_by_one_that_hides_what_they_left(
     kind: str, seed: int, tmp_path: Path
 ) -> None:
@@ -199,9 +203,10 @@ def groups_of(parts: Parts) -> set[str]:
     }
 
 
-def test_partition_without_rows_has_file_groups(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["cow", "shared cow"])
+def test_partition_without_rows_has_file_groups(kind: str, tmp_path: Path) -> None:
     """Writers of Apache Hudi fail where it has none for a partition that `files` has."""
-    parts = Parts(tmp_path / "t", "cow")
+    parts = Parts(tmp_path / "t", kind)
     gone = {"operation": commits.Operation.DELETE_PARTITION, "partitions": ("2026-01-01",)}
     parts.small.table.delete_partitions(parts.small.options(**parts.options, **gone))
     parts.expected = {pair: a for pair, a in parts.expected.items() if pair[0] == "p0"}
@@ -217,14 +222,14 @@ def test_partition_that_comes_into_being_before_it_begins_is_in_it(
 ) -> None:
     """After the rows were counted, so that nobody knows how many it has."""
     parts = Parts(tmp_path / "t")
-    count = record_index_building.count_file_groups
+    count = initial_keys.count_file_groups
 
     def counted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
         found = count(*arguments, **named)
         parts.write([("new", "1")])
         return found
 
-    monkeypatch.setattr(record_index_building, "count_file_groups", counted)
+    monkeypatch.setattr(initial_keys, "count_file_groups", counted)
     parts.build()
     parts.check()
 
@@ -233,7 +238,7 @@ def test_partitions_of_different_sizes_have_file_groups_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also what is logged while it is built goes where its hash is among them."""
-    monkeypatch.setattr(record_index_building, "_GROUP_BYTES", 4 * 48)
+    monkeypatch.setattr(initial_keys, "_GROUP_BYTES", 4 * 48)
     parts = Parts(tmp_path / "t", "cow")
     parts.delete([("2026-01-01", key) for key in KEYS[:5]])
     number = 0
@@ -256,9 +261,10 @@ def test_partitions_of_different_sizes_have_file_groups_of_their_own(
     }
 
 
-def test_what_a_dropped_index_has_left_is_hidden(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["cow", "shared cow"])
+def test_what_a_dropped_index_has_left_is_hidden(kind: str, tmp_path: Path) -> None:
     """A process that drops it may die before its files are deleted, and rows go meanwhile."""
-    parts = Parts(tmp_path / "t", "cow simple")
+    parts = Parts(tmp_path / "t", kind)
     parts.build()
     folder = tmp_path / "t" / FOLDER
     shutil.copytree(folder, tmp_path / "left")
@@ -285,8 +291,9 @@ def test_index_of_an_empty_table_has_no_file_groups(tmp_path: Path) -> None:
     parts.check()
 
 
-def test_index_of_the_other_kind_is_refused(tmp_path: Path) -> None:
-    parts = Parts(tmp_path / "t")
+@pytest.mark.parametrize("kind_of_table", ["mor", "shared cow"])
+def test_index_of_the_other_kind_is_refused(kind_of_table: str, tmp_path: Path) -> None:
+    parts = Parts(tmp_path / "t", kind_of_table)
     parts.build()
     for kind in ("of the whole table", "of each partition"):
         is_other = kind == "of the whole table"

@@ -162,7 +162,7 @@ def test_record_that_would_lie_below_a_later_delete_is_a_conflict(tmp_path: Path
         indexed.begin(["id", "part"], writer_id="b", operation=commits.Operation.DELETE),
     )
     indexed.commit(second, [{"id": "1", "part": "p1"}])
-    with pytest.raises(errors.WriteConflictError, match=r"key '1', which .* was deleted by"):
+    with pytest.raises(errors.WriteConflictError, match=r"key '1', which .* was deleted according"):
         indexed.commit(first, [row(1, "p2")])
     indexed.write([row(1, "p2")])
     assert indexed.locations(["1"]) == indexed.rows()

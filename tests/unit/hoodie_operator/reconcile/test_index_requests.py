@@ -586,6 +586,23 @@ def test_record_index_of_each_partition_is_built_and_told_from_the_other_kind() 
     assert here.condition(key)[:2] == ("Stalled", "IndexRefused")
 
 
+def test_record_index_beside_other_engines_needs_their_options_or_is_refused() -> None:
+    here = Indexed()
+    here.change_stored(has_foreign_writers=True)
+    key = here.ask(**PARTITIONED)
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "IndexRefused")
+    assert "insert into log files of buckets" in message
+    concurrency = {**ow.TABLE["concurrency"], "mode": "Optimistic"}
+    here = Indexed(table=edited(ow.TABLE, tableType="CopyOnWrite", concurrency=concurrency))
+    here.see(has_foreign_writers=True)
+    key = here.ask(**PARTITIONED)
+    assert here.condition(key)[0] == "Building", here.condition(key)
+    needed = here.status(key).condition(Type.EXTERNAL_WRITERS)
+    assert needed is not None
+    assert "needs hoodie.metadata.record.level.index.enable=true;" in needed.message
+
+
 def test_build_of_the_other_kind_is_waited_for() -> None:
     here = Indexed()
     here.see(pending=(pending("record_index"),))

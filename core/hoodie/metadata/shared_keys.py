@@ -1,0 +1,275 @@
+"""The record index of a table that other engines write as well, made in one scope (ADR 0032).
+
+    look       without the lock: the keys of all rows as of a timeline (`initial_keys`), as base
+               files in memory
+    catch up   without the lock, and in the scope that makes the index: what the files of changes
+               since say of keys
+    content    in that scope: the base files, and a log with what the changes have decided
+
+A change is asked by its own files: which keys are new in a file group, and which ones it took out.
+Where a key is said to be in several file groups, or was taken out, the data are asked as they are
+then. So each key has the file group of its row, whatever order writes complete in.
+
+Memory: the base files, 7 to 27 bytes for each key, and keys that changes touched. Source: ADR 0032;
+protocol.md: Indexes built beside writers.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.engine import ahead
+from hoodie.filegroup import (
+    held_keys,
+    metadata_merging,
+    metadata_records,
+    metadata_writing,
+    snapshots,
+    stored_keys,
+)
+from hoodie.format import file_names, hfile_reading, record_locations
+from hoodie.metadata import build_progress, initial_keys, partition_making
+from hoodie.model import commits, files, instants, schemas, table_config
+from hoodie.model.key_changes import NOWHERE
+from hoodie.timeline import active
+from hoodie.transaction.client import Client
+
+BYTES_MAX = 512 << 20
+"""Base files of this length are held in memory, and uploaded under the lock."""
+
+BYTES_UNDER_LOCK_MAX = 256 << 20
+"""Files of this length, of changes, are looked into under the lock."""
+
+
+class SharedKeys:
+    """What was found of keys without the lock, and since."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: table_config.TableConfig,
+        schema: schemas.TableSchema,
+        snapshot: snapshots.Snapshot,
+        layout: initial_keys.Layout,
+        hear: build_progress.Reporter,
+    ) -> None:
+        """Read the keys of all rows.
+
+        Args:
+            client: Whose build it is.
+            config: The table's configuration.
+            schema: Its columns.
+            snapshot: Of the look.
+            layout: The file groups of the index.
+            hear: Hears what is done next.
+
+        Raises:
+            InvalidInputError: A key is in two file groups.
+            UnsupportedError: There are too many keys.
+            HoodieError: As `initial_keys.InitialKeys`.
+        """
+        self._client = client
+        self._config = config
+        self._schema = schema
+        self._layout = layout
+        view = snapshot.view
+        slices = [each for path in view.partitions() for each in view.latest_slices(path)]
+        self._numbers = initial_keys.Numbers(each.group for each in slices)
+        self._times = {
+            self._numbers.of(each.group): instants.InstantTime(each.base_instant_time)
+            for each in slices
+        }
+        self._decided: dict[str | None, pa.Table] = {}
+        source = self._source(snapshot)
+        with closing(initial_keys.InitialKeys(client, source, self._layout, slices, hear)) as keys:
+            self._bases = self._prepared(keys, hear)
+
+    def catch_up(
+        self, timeline: active.ActiveTimeline, changes: Sequence[metadata_records.Changes]
+    ) -> None:
+        """Decide where the keys are that changes touched.
+
+        Args:
+            timeline: Read since; it has them.
+            changes: Completed since the last time; none has retired file groups.
+
+        Raises:
+            InvalidInputError: A key is in two file groups.
+            NotFoundError: A file was removed meanwhile.
+            FormatError: A data file is broken.
+        """
+        stats = [stat for each in changes for stat in each.written]
+        if not stats:
+            return
+        snapshot = snapshots.take(
+            self._client.storage, self._config, timeline, has_committed_only=True
+        )
+        read = functools.partial(
+            stored_keys.changes_by, self._source(snapshot), takes_keys_out=True
+        )
+        added: dict[str | None, list[pa.Table]] = {}
+        removed: dict[str | None, list[pa.Array]] = {}
+        found = ahead.results(read, stats, self._client.parallelism)
+        for stat, keys in zip(stats, found, strict=True):
+            number = self._touched(stat)
+            key_space = self._layout.key_space(stat.partition_path)
+            brought = keys.added.cast(pa.binary())
+            rows = pa.table([brought, pa.repeat(number, len(brought))], initial_keys.LOCATED)
+            added.setdefault(key_space, []).append(rows)
+            removed.setdefault(key_space, []).append(keys.removed.cast(pa.binary()))
+        for key_space, tables in added.items():
+            gone = pc.unique(pa.chunked_array(removed[key_space], pa.binary()))
+            self._decide(snapshot, key_space, pa.concat_tables(tables), gone)
+
+    def content(self, paths: Sequence[str]) -> partition_making.Content:
+        """Return what the index begins with, as of the last time.
+
+        Args:
+            paths: The partitions of the table, all of which have file groups in an index of each.
+        """
+        record_groups = {key_space: len(own) for key_space, own in self._layout.places.items()}
+        if self._layout.is_partitioned:
+            record_groups |= {path: 1 for path in paths if path not in record_groups}
+        layout = initial_keys.Layout.of(record_groups, is_partitioned=self._layout.is_partitioned)
+        logs: dict[int, metadata_records.Added] = {}
+        for key_space, decided in self._decided.items():
+            for place, keys in layout.split(key_space, decided.column("key").combine_chunks()):
+                own = decided.filter(pc.is_in(decided.column("key"), value_set=keys))
+                logs[place] = self._added(own)
+        more = len(layout.groups) - len(self._bases)
+        return partition_making.Content(
+            bases=[*self._bases, *[None] * more], groups=layout.groups, logs=logs
+        )
+
+    def _prepared(
+        self, keys: initial_keys.InitialKeys, hear: build_progress.Reporter
+    ) -> list[metadata_writing.PreparedBase | None]:
+        """Return the base file of each file group; None for one without keys."""
+        found: list[metadata_writing.PreparedBase | None] = []
+        size_bytes = 0
+        for number in range(len(self._layout.groups)):
+            hear.count(
+                "preparing the record index", number, len(self._layout.groups), "file groups"
+            )
+            pieces = list(keys.records(number))
+            base = None
+            if pieces:
+                now_ms = self._client.clock.now_ms()
+                base = metadata_writing.prepare_base(pa.concat_tables(pieces), now_ms)
+                size_bytes += len(base.content)
+            if size_bytes > BYTES_MAX:
+                raise errors.UnsupportedError(
+                    f"the record index of {self._client.storage.uri} has more than "
+                    f"{BYTES_MAX >> 20} MiB, which is the most in a table that other engines "
+                    "write, since it is uploaded under its lock: have a writer of Apache Hudi "
+                    "build it by its option"
+                )
+            found.append(base)
+        return found
+
+    def _touched(self, stat: commits.WriteStat) -> int:
+        """Return the number of the file group that a file is of, which has its write's time now."""
+        number = self._numbers.of(files.FileGroupId(stat.partition_path, stat.file_id))
+        parsed = file_names.parse(stat.path, 0)
+        if parsed is not None:
+            self._times[number] = instants.InstantTime(parsed.instant_time)
+        return number
+
+    def _decide(
+        self,
+        snapshot: snapshots.Snapshot,
+        key_space: str | None,
+        added: pa.Table,
+        removed: pa.Array,
+    ) -> None:
+        """Decide where keys are.
+
+        Args:
+            snapshot: The table now.
+            key_space: Theirs.
+            added: Keys with the file groups that changes put them into.
+            removed: Keys that changes took out of a file group.
+        """
+        touched = pc.unique(pa.chunked_array([*added.column("key").chunks, removed], pa.binary()))
+        before = self._before(key_space, touched)
+        claims = pa.concat_tables([before, added])
+        doubtful = pc.unique(
+            pa.chunked_array([removed, initial_keys.in_several(claims)], pa.binary())
+        )
+        is_doubtful = pc.is_in(claims.column("key"), value_set=doubtful)
+        known = before.filter(pc.not_equal(before.column("group"), NOWHERE)).column("key")
+        is_known = pc.is_in(claims.column("key"), value_set=known.combine_chunks())
+        sure = claims.filter(pc.invert(pc.or_(is_doubtful, is_known)))
+        settled = self._looked_up(snapshot, claims.filter(is_doubtful))
+        decided = self._decided.get(key_space, initial_keys.LOCATED.empty_table())
+        rows = pa.concat_tables([decided, sure, settled])
+        self._decided[key_space] = metadata_merging.last_of_each(rows)
+
+    def _before(self, key_space: str | None, keys: pa.Array) -> pa.Table:
+        """Return where keys were, of those that were anywhere."""
+        rows = [initial_keys.LOCATED.empty_table()]
+        for place, some in self._layout.split(key_space, keys):
+            base = self._bases[place]
+            if base is not None:
+                reader = hfile_reading.Reader.over("a base file", base.content)
+                found = reader.lookup(some).select(["key", "value"])
+                records = pa.table(found.columns, metadata_merging.SCHEMA)
+                rows.append(initial_keys.numbered(records, self._numbers.of))
+        decided = self._decided.get(key_space)
+        if decided is not None:
+            rows.append(decided.filter(pc.is_in(decided.column("key"), value_set=keys)))
+        return metadata_merging.last_of_each(pa.concat_tables(rows))
+
+    def _looked_up(self, snapshot: snapshots.Snapshot, claims: pa.Table) -> pa.Table:
+        """Return where keys are by the data, of file groups that may have them."""
+        keys = pc.unique(claims.column("key"))
+        held_by: Mapping[bytes, Sequence[int]] = {}
+        if len(keys):
+            source = self._source(snapshot)
+            held_by = initial_keys.holders(source, snapshot, self._numbers, claims)
+        twice = [key for key, numbers in held_by.items() if len(numbers) > 1]
+        if twice:
+            groups = self._numbers.groups
+            where = [groups[number] for number in held_by[twice[0]][:2]]
+            raise initial_keys.twice(self._client, self._layout, twice, where, len(twice))
+        found = [held_by.get(key, (NOWHERE,))[0] for key in keys.to_pylist()]
+        return pa.table([keys, pa.array(found, pa.int64())], initial_keys.LOCATED)
+
+    def _added(self, decided: pa.Table) -> metadata_records.Added:
+        """Return the records of keys, and which have none any more."""
+        numbers = decided.column("group").combine_chunks()
+        is_there = pc.not_equal(numbers, NOWHERE)
+        groups = self._numbers.groups
+        there = decided.filter(is_there).sort_by("key")
+        known = pc.unique(there.column("group"))
+        values = pa.array(
+            [self._record(groups[number], number) for number in known.to_pylist()], pa.binary()
+        )
+        places = pc.index_in(there.column("group").combine_chunks(), value_set=known)
+        return metadata_records.Added(
+            table=pa.table(
+                [there.column("key").combine_chunks(), values.take(places)],
+                metadata_merging.SCHEMA,
+            ),
+            deleted=decided.filter(pc.invert(is_there)).column("key").combine_chunks(),
+        )
+
+    def _record(self, group: files.FileGroupId, number: int) -> bytes:
+        # Of a write that readers know: Apache Hudi takes a key for a new one otherwise.
+        since = self._client.time_zone.epoch_ms(self._times[number])
+        return record_locations.encode(group, since)
+
+    def _source(self, snapshot: snapshots.Snapshot) -> held_keys.KeySource:
+        return held_keys.KeySource(
+            self._client.storage, self._config, self._schema, snapshot.committed.is_committed
+        )
+
+
+def length_of(changes: Sequence[metadata_records.Changes]) -> int:
+    """Return the length of the files in bytes that are looked into for changes."""
+    return int(np.sum([stat.size_bytes for each in changes for stat in each.written], initial=0))
