@@ -9,7 +9,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.metadata import index_dropping
-from hoodie.model import commits, settings, table_config
+from hoodie.model import commits, secondary_indexes, settings, table_config
 from hoodie.storage.protocol import FileInfo, Storage
 from hoodie.timeline import index_definitions, table_properties
 from hoodie.transaction import layout, lifecycle
@@ -150,7 +150,10 @@ def check(world: World, *, builds_min: int = 1, builds_max: int = 1) -> None:
     assert world.filters or world.located
     for name in world.indexed_columns:
         assert world.valued
-        assert name in index_definitions.names(world.storage)
+        # Its column is in the definitions alone.
+        assert secondary_indexes.column_key(name) not in world.config.properties
+        config = replace(world.config, properties={})
+        assert index_definitions.of_secondary_indexes(world.storage, config, [name])
 
 
 def is_being_built(world: World) -> bool:

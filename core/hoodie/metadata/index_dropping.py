@@ -128,6 +128,9 @@ def _drop(client: Client, names: Sequence[str]) -> set[str]:
                 (*config.metadata_partitions, *config.metadata_partitions_inflight)
             )
         )
+        # First: by them Apache Hudi's readers use an index, whatever the properties say.
+        defined = list(filter(secondary_indexes.has_own_definition, names))
+        index_definitions.remove(client.storage, defined)
         left = _take_out(client, scope, names, config, scope.check)
         if left and not index_decisions.without(names, config):
             # Else a build that has begun since the properties were read has listed files here.
@@ -153,10 +156,6 @@ def _take_out(
     """
     client.check_guards()
     changes = index_decisions.without(names, config)
-    # First: by them Apache Hudi's readers use an index, whatever the properties say.
-    index_definitions.remove(
-        client.storage, list(filter(secondary_indexes.has_own_definition, names))
-    )
     if not config.has_foreign_writers:
         left = index_steps.left_in(client, names)
         if changes:
