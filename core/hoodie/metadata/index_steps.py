@@ -209,8 +209,14 @@ def begin(
     names_of_pairs = [each.partition for each in secondary]
     for each in secondary:
         changes[secondary_indexes.column_key(each.partition)] = each.column
-    left = left_in(client, names_of_pairs)
     time = client.time_after(scope, true_time.Parity.EPOCH)
+    # Of this time are those of one who was paused here, and has published nothing: as those below.
+    left = [
+        each.path
+        for name in names_of_pairs
+        for each in metadata_table.data_files(beside(client), name)
+        if each.instant_time != time
+    ]
     for name in plan.names:
         if name not in names_of_pairs:
             found = groups(name, record_groups)
