@@ -243,14 +243,15 @@ def test_table_with_an_expression_index_is_read_and_written_once_that_is_dropped
     options = {**MADE.write_options(), "hoodie.metadata.index.expression.enable": "true"}
     judge.write(path, FIRST, options)
     peer_indexes.create(judge, path, {"by_day": peer_indexes.BY_DAY})
-    peer_ours.hoodie("adopt", path, "--index", "simple", *LOCK)
     assert_same_rows(peer_ours.read(path, "--where", "ts = 1"), judge.read(path), KEY)
-    ours = peer_ours.Hoodie(table=MADE, concurrency="occ")
-    later = batch(range(6, 15), 86_400 * 9)
+    adopt = ("adopt", path, "--index", "simple", *LOCK)
     with pytest.raises(peer_ours.CommandFailedError, match="index drop TABLE expr_index_by_day"):
-        ours.write(path, later, "upsert")
+        peer_ours.hoodie(*adopt)
     dropped = peer_ours.hoodie("index", "drop", path, "expr_index_by_day", *LOCK)
     assert dropped["dropped"] == ["expr_index_by_day"]
+    peer_ours.hoodie(*adopt)
+    ours = peer_ours.Hoodie(table=MADE, concurrency="occ")
+    later = batch(range(6, 15), 86_400 * 9)
     ours.write(path, later, "upsert")
     where = "from_unixtime(ts, 'yyyy-MM-dd') = '1970-01-10'"
     found = judge.read(path, by_metadata(where))

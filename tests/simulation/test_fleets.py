@@ -151,7 +151,7 @@ def test_record_indexes_are_built_and_judged_beside_everything_else(first: int) 
 def test_secondary_indexes_are_built_and_judged_beside_everything_else() -> None:
     """Else that nothing is found would prove nothing."""
     builds, valued = 0, 0
-    for seed in range(VALUED_FROM, VALUED_FROM + 6):
+    for seed in range(VALUED_FROM, VALUED_FROM + 10):
         fleet = Fleet(plan_of(Scenario.BUILT, seed))
         fleet.run()
         builds += fleet.builds

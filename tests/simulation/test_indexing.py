@@ -11,7 +11,7 @@ from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import properties as hudi_properties
 from hoodie.metadata import index_decisions, index_dropping
-from hoodie.model import commits, settings, table_config
+from hoodie.model import commits, secondary_indexes, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import index_definitions, metadata_timelines, table_properties
 from hoodie.transaction import lifecycle
@@ -205,7 +205,10 @@ def check(world: World, *, builds_min: int = 1, builds_max: int = 1) -> None:
     assert world.filters or world.located
     for name in world.indexed_columns:
         assert world.valued
-        assert name in index_definitions.names(world.storage)
+        # Its column is in the definitions alone.
+        assert secondary_indexes.column_key(name) not in world.config.properties
+        config = replace(world.config, properties={})
+        assert index_definitions.of_secondary_indexes(world.storage, config, [name])
 
 
 def is_being_built(world: World) -> bool:

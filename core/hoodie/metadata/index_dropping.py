@@ -8,11 +8,12 @@ as well, files are deleted in the scope that changes the properties.
 Source: RFC-45; protocol.md: Indexes built beside writers.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
-from hoodie import environment
+from hoodie import environment, errors
 from hoodie.metadata import index_decisions, index_steps
 from hoodie.model import instants, secondary_indexes, table_config
 from hoodie.timeline import (
@@ -117,6 +118,7 @@ def give_up(
 def _drop(client: Client, names: Sequence[str]) -> set[str]:
     """Drop ready partitions, and what is left of builds without a plan; return which there were."""
     there: set[str] = set()
+    _undefine(client, list(filter(secondary_indexes.has_own_definition, names)))
 
     def decide(scope: table_lock.LockScope) -> Sequence[str]:
         config = table_properties.load(client.storage, client.clock)
@@ -139,6 +141,33 @@ def _drop(client: Client, names: Sequence[str]) -> set[str]:
     return there
 
 
+def _undefine(client: Client, names: Sequence[str]) -> None:
+    """Take indexes out of the definitions, by which Apache Hudi's readers use them, in any case.
+
+    Who writes knows their columns by the properties from then on, so that nobody has to wait if
+    this process dies.
+    """
+
+    def decide(scope: table_lock.LockScope) -> None:
+        scope.check()
+        config = table_properties.load(client.storage, client.clock)
+        columns: dict[str, str | None] = {}
+        for name in set(names).intersection(config.metadata_partitions):
+            # What is not kept up has no column that matters.
+            with contextlib.suppress(errors.FormatError, errors.UnsupportedError):
+                for each in index_definitions.of_secondary_indexes(client.storage, config, [name]):
+                    columns[secondary_indexes.column_key(name)] = each.column
+        if not columns.items() <= config.properties.items():
+            if config.has_foreign_writers:
+                table_properties.update(client.storage, columns, client.clock, scope.check)
+            else:
+                configuration.put(client, scope, columns)
+        index_definitions.remove(client.storage, names)
+
+    if names:
+        client.lock.decide(decide)
+
+
 def _take_out(
     client: Client,
     scope: table_lock.LockScope,
@@ -153,10 +182,6 @@ def _take_out(
     """
     client.check_guards()
     changes = index_decisions.without(names, config)
-    # First: by them Apache Hudi's readers use an index, whatever the properties say.
-    index_definitions.remove(
-        client.storage, list(filter(secondary_indexes.has_own_definition, names))
-    )
     if not config.has_foreign_writers:
         left = index_steps.left_in(client, names)
         if changes:

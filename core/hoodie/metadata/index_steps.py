@@ -44,6 +44,7 @@ from hoodie.timeline import (
 )
 from hoodie.transaction import (
     admission,
+    configuration,
     lifecycle,
     markers,
     metadata_commits,
@@ -240,8 +241,14 @@ def begin(
     names_of_pairs = [each.partition for each in secondary]
     for each in secondary:
         changes[secondary_indexes.column_key(each.partition)] = each.column
-    left = left_in(client, names_of_pairs)
     time = client.time_after(scope, true_time.Parity.EPOCH)
+    # Of this time are those of one who was paused here, and has published nothing: as those below.
+    left = [
+        each.path
+        for name in names_of_pairs
+        for each in metadata_table.data_files(beside(client), name)
+        if each.instant_time != time
+    ]
     made = {name: groups(name, record_groups) for name in plan.names if name not in names_of_pairs}
     for each, count in secondary.items():
         made[each.partition] = partition_making.groups(each.partition, count)
@@ -330,27 +337,33 @@ def _number(file_id: str) -> int:
 def define(client: Client, names: Sequence[str]) -> None:
     """Write the definitions of secondary indexes that are ready, by which other engines read them.
 
-    A request, and if one is missing a lock scope. Not before an index is ready: Apache Hudi's
-    readers use what is defined.
+    Not before an index is ready: Apache Hudi's readers use what is defined. The properties have its
+    column until then. Two scopes, if one is not defined.
 
     Args:
         client: Of the table.
         names: Of indexes.
     """
-    wanted = list(filter(secondary_indexes.is_one, names))
-    config = table_properties.load(client.storage, client.clock)
-    if not wanted or not index_definitions.undefined(client.storage, config, wanted):
-        return
+
+    def undefined() -> list[secondary_indexes.Definition]:
+        config = table_properties.load(client.storage, client.clock)
+        return [
+            index_definitions.by_column(config, name, column)
+            for name in names
+            if name in config.metadata_partitions
+            and (column := config.properties.get(secondary_indexes.column_key(name))) is not None
+        ]
 
     def decide(scope: table_lock.LockScope) -> None:
-        now = table_properties.load(client.storage, client.clock)
-        ready = [name for name in wanted if name in now.metadata_partitions]
-        lacking = index_definitions.undefined(client.storage, now, ready)
         scope.check()
-        if lacking:
-            index_definitions.put_of_secondary_indexes(client.storage, lacking)
+        found = undefined()
+        if found:
+            index_definitions.put_of_secondary_indexes(client.storage, undefined)
+            keys = [secondary_indexes.column_key(each.partition) for each in found]
+            configuration.put(client, scope, dict.fromkeys(keys))
 
-    client.lock.decide(decide)
+    if any(map(secondary_indexes.is_one, names)) and undefined():
+        client.lock.decide(decide)
 
 
 def with_columns(

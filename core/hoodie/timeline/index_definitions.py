@@ -70,7 +70,7 @@ def of_secondary_indexes(
     """Return the definitions of secondary indexes, by name; one request if there are any.
 
     Of an index that is being built, or whose builder has died before it wrote the definition, the
-    table's properties have the column.
+    table's properties have the column, whatever is defined under its name.
 
     Args:
         storage: The table's.
@@ -88,24 +88,6 @@ def of_secondary_indexes(
     return tuple(_secondary_index(storage, config, name, definitions) for name in names)
 
 
-def names(storage: Storage) -> frozenset[str]:
-    """Return the names of the indexes that are defined; one request.
-
-    Raises:
-        FormatError: The definitions are damaged.
-    """
-    return frozenset(_read(storage))
-
-
-def undefined(
-    storage: Storage, config: table_config.TableConfig, partitions: Collection[str]
-) -> tuple[secondary_indexes.Definition, ...]:
-    """Return those of `of_secondary_indexes` that only the properties have; one request."""
-    there = names(storage)
-    lacking = [name for name in partitions if name not in there]
-    return of_secondary_indexes(storage, config, lacking)
-
-
 def by_column(config: table_config.TableConfig, name: str, column: str) -> _Secondary:
     """Return a secondary index as it is built in a table."""
     is_hashed_by_value = config.version > table_config.VERSION_WITH_PAYLOADS
@@ -120,8 +102,7 @@ def _secondary_index(
 ) -> _Secondary:
     source = f"{storage.uri}/{PATH}, {name}"
     column = config.properties.get(secondary_indexes.column_key(name))
-    is_ready = name in config.metadata_partitions
-    if column is not None and not (is_ready and name in definitions):
+    if column is not None:
         return by_column(config, name, column)
     if name not in definitions:
         raise errors.FormatError(
@@ -160,12 +141,12 @@ def of_statistics(storage: Storage) -> file_statistics.Definition | None:
 def _read(storage: Storage) -> Mapping[str, object]:
     """Return the definitions by name; none where there is no file."""
     try:
-        return _parsed(storage, storage.read(PATH, length=BYTES_MAX + 1))
+        return _definitions(storage, storage.read(PATH, length=BYTES_MAX + 1))
     except errors.NotFoundError:
         return {}
 
 
-def _parsed(storage: Storage, content: bytes) -> Mapping[str, object]:
+def _definitions(storage: Storage, content: bytes) -> Mapping[str, object]:
     source = f"{storage.uri}/{PATH}"
     if len(content) > BYTES_MAX:
         raise errors.FormatError(f"{source} has more than {BYTES_MAX} bytes")
@@ -200,8 +181,8 @@ def put_of_statistics(
         "indexOptions": {},
         "version": "V2" if has_value_types else "V1",
     }
-    others = {} if is_only else _read(storage)
-    _put(storage, {**others, file_statistics.COLUMN_STATS: definition})
+    own = {file_statistics.COLUMN_STATS: definition}
+    _change(storage, lambda there: {**there, **own}, is_only=is_only)
 
 
 def put_of_record_index(
@@ -230,51 +211,41 @@ def put_of_record_index(
         "indexOptions": {plans.IS_PARTITIONED: "true" if is_partitioned else "false"},
         "version": "V1",
     }
-    for _ in range(_TRIES_MAX):
-        version: str | None = None
-        others: Mapping[str, object] = {}
-        with contextlib.suppress(errors.NotFoundError):
-            content, version = storage.fetch(PATH)
-            others = _parsed(storage, content)
+
+    def add(there: Mapping[str, object]) -> Mapping[str, object]:
         check()
-        encoded = _encoded({**others, key_changes.RECORD_INDEX: definition})
-        with contextlib.suppress(errors.AlreadyExistsError, errors.ConflictError):
-            if version is None:
-                storage.create(PATH, encoded)
-            else:
-                storage.replace(PATH, encoded, if_match=version)
-            return
-    raise errors.ConflictError(
-        f"{storage.uri}/{PATH} was changed during each of {_TRIES_MAX} attempts to add the "
-        "definition of a record index; retry"
-    )
+        return {**there, key_changes.RECORD_INDEX: definition}
+
+    _change(storage, add)
 
 
-def _encoded(definitions: Mapping[str, object]) -> bytes:
-    return json.dumps({"indexDefinitions": definitions}, indent=2).encode()
-
-
-def put_of_secondary_indexes(
-    storage: Storage, definitions: Iterable[secondary_indexes.Definition]
-) -> None:
+def put_of_secondary_indexes(storage: Storage, wanted: Callable[[], Iterable[_Secondary]]) -> None:
     """Write the definitions of secondary indexes beside those that are there; as Apache Hudi does.
+
+    Args:
+        storage: The table's.
+        wanted: Returns them, once what is there was read: who changes both meanwhile is noticed.
 
     Raises:
         FormatError: What is there is damaged.
+        ConflictError: Others change it all the time.
         StorageError: Not done.
     """
-    added: dict[str, object] = {
-        each.partition: {
-            "indexName": each.partition,
-            "indexType": secondary_indexes.TYPE,
-            "indexFunction": "identity",
-            "sourceFields": [each.column],
-            "indexOptions": {},
-            "version": "V2" if each.is_hashed_by_value else "V1",
+
+    def added() -> Mapping[str, object]:
+        return {
+            each.partition: {
+                "indexName": each.partition,
+                "indexType": secondary_indexes.TYPE,
+                "indexFunction": "identity",
+                "sourceFields": [each.column],
+                "indexOptions": {},
+                "version": "V2" if each.is_hashed_by_value else "V1",
+            }
+            for each in wanted()
         }
-        for each in definitions
-    }
-    _put(storage, {**_read(storage), **added})
+
+    _change(storage, lambda there: {**there, **added()})
 
 
 def remove(storage: Storage, names: Collection[str]) -> bool:
@@ -284,23 +255,45 @@ def remove(storage: Storage, names: Collection[str]) -> bool:
         FormatError: What is there is damaged.
         StorageError: Not done.
     """
-    if not names:
-        return False
-    there = _read(storage)
-    left = {name: found for name, found in there.items() if name not in names}
-    if len(left) < len(there):
-        _put(storage, left)
-    return len(left) < len(there)
+    is_there = bool(names) and not _read(storage).keys().isdisjoint(names)
+    if is_there:
+        _change(
+            storage,
+            lambda there: {name: each for name, each in there.items() if name not in names},
+        )
+    return is_there
 
 
-def _put(storage: Storage, definitions: Mapping[str, object]) -> None:
-    content = _encoded(definitions)
-    try:
-        storage.create(PATH, content)
-    except errors.AlreadyExistsError:
-        # Left of a metadata table that is not there any more, or of a process that died.
-        _, version = storage.fetch(PATH)
-        storage.replace(PATH, content, if_match=version)
+def _change(
+    storage: Storage,
+    change: Callable[[Mapping[str, object]], Mapping[str, object]],
+    *,
+    is_only: bool = False,
+) -> None:
+    """Change the definitions; what another has changed meanwhile is changed anew.
+
+    Also where a lock excludes nobody: what others have defined stays, unless `is_only`: it may be
+    left of a metadata table that is not there any more, and be anything.
+    """
+    for _ in range(_TRIES_MAX):
+        try:
+            content, version = storage.fetch(PATH)
+        except errors.NotFoundError:
+            with contextlib.suppress(errors.AlreadyExistsError):
+                storage.create(PATH, _encoded(change({})))
+                return
+            continue
+        there = change({} if is_only else _definitions(storage, content))
+        with contextlib.suppress(errors.ConflictError):
+            storage.replace(PATH, _encoded(there), if_match=version)
+            return
+    raise errors.ConflictError(
+        f"{storage.uri}/{PATH} was changed by others {_TRIES_MAX} times at once: retry"
+    )
+
+
+def _encoded(definitions: Mapping[str, object]) -> bytes:
+    return json.dumps({"indexDefinitions": definitions}, indent=2).encode()
 
 
 def _decoded(content: bytes, source: str) -> object:

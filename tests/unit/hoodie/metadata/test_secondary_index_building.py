@@ -11,6 +11,7 @@ import pytest
 from hoodie import errors, table
 from hoodie.filegroup import metadata_table, secondary_index
 from hoodie.format import secondary_keys
+from hoodie.metadata import index_dropping
 from hoodie.model import commits, results, secondary_indexes, table_config
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning, where
@@ -196,6 +197,27 @@ def test_dropped_index_is_not_defined_any_more_and_can_be_built_of_another_colum
     assert plan.step(planning.Means.SECONDARY_INDEX).left == 1
     assert indexed.drop() == (OF_B,)
     assert indexed.drop() == ()
+
+
+def test_drop_that_dies_leaves_an_index_that_is_kept_up_and_not_defined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed = Building(tmp_path / "t")
+    indexed.write([row(1), row(2, "y")])
+    indexed.build()
+    with monkeypatch.context() as patched:
+
+        def dies(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patched.setattr(index_dropping, "_take_out", dies)
+        with pytest.raises(KeyboardInterrupt):
+            indexed.drop()
+    assert (OF_B in indexed.config.metadata_partitions, indexed.defined()) == (True, {})
+    indexed.write([row(1, "z")])
+    assert indexed.pairs() == indexed.pairs_of_rows()
+    assert indexed.drop() == (OF_B,)
+    assert not any(map(secondary_indexes.is_column_key, indexed.config.properties))
 
 
 def test_files_that_a_drop_has_left_are_not_in_what_is_built_of_another_column(
