@@ -4,6 +4,7 @@ A `Table` knows where the table is and how it is configured. Every read takes a 
 every change goes through a transaction of its own, so one Table serves any number of threads.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers as consumer_files
 from hoodie.maintenance import savepoints as savepoint_service
@@ -40,6 +41,7 @@ from hoodie.model import (
     files,
     instants,
     key_changes,
+    moments,
     partition_columns,
     predicates,
     results,
@@ -47,7 +49,7 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import planning
+from hoodie.read import planning, travel
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
     adoption,
@@ -71,6 +73,8 @@ from hoodie.timeline import (
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import keys, replacements, sessions
+
+logger = logging.getLogger(__name__)
 
 _AHEAD_BYTES = 256 << 20
 """What a read holds for a caller who is slower: half of the largest base file, decoded, so that two
@@ -214,6 +218,7 @@ class Table:
         *,
         is_read_optimized: bool = False,
         partition_values: str = partition_columns.Source.FILE,
+        as_of: travel.Given | None = None,
     ) -> list[read_tasks.ReadTask]:
         """Return one task for each file slice that a read needs; `read.tasks.run` runs one.
 
@@ -223,18 +228,23 @@ class Table:
             is_read_optimized: Read base files alone: faster, without what is still in logs.
             partition_values: `file` to take values of partition columns from data files, `path` to
                 take them from partition paths: of times and dates with slashes the texts there.
+            as_of: An earlier moment: an instant, a savepoint or a time (`read.travel`); None for
+                the table as it is now.
 
         Raises:
-            InvalidInputError: The filter is not a Predicate, the columns are not a list, or
-                partition values are to be taken from elsewhere.
-            NotFoundError: A column is named that the table has not.
+            InvalidInputError: The filter is not a Predicate, the columns are not a list,
+                partition values are to be taken from elsewhere, or the moment is none, is in the
+                future, or is of an hour that clocks show twice.
+            NotFoundError: A column is named that the table has not; or there is no such savepoint.
             UnsupportedError: Partition values cannot be read from paths.
+            GoneError: Files of that moment were cleaned, or a restore took it back.
         """
         found = self.explain_read(
             columns,
             where,
             is_read_optimized=is_read_optimized,
             partition_values=partition_values,
+            as_of=as_of,
         )
         return list(found.tasks)
 
@@ -245,6 +255,7 @@ class Table:
         *,
         is_read_optimized: bool = False,
         partition_values: str = partition_columns.Source.FILE,
+        as_of: travel.Given | None = None,
     ) -> planning.Plan:
         """Return the plan of a read, and what of the table it leaves out; as `plan_read`."""
         if isinstance(columns, str):
@@ -253,22 +264,29 @@ class Table:
             )
         if where is not None:
             predicates.check(where)
+        moment, schema = self._as_of(as_of)
         query = read_tasks.Query(
-            columns=tuple(self.schema.arrow.names if columns is None else columns),
+            columns=tuple(schema.arrow.names if columns is None else columns),
             where=where,
             is_read_optimized=is_read_optimized,
             source=partition_columns.source_of(partition_values),
         )
 
-        places = keys.Places(self.config, self.schema.arrow)
+        places = keys.Places(self.config, schema.arrow)
 
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
+            if moment is not None:
+                past.check_readable(self._storage, snapshot, moment)
+                if past.is_before_first(self._storage, snapshot.timeline, moment):
+                    logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
+                then = snapshots.as_of(self._storage, snapshot, moment)
+                return planning.plan(self.uri, self.config, schema, then, query, places)
             config = self.config
             if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:
                 # It lacks what was written since it was dropped, and its files may still be there.
                 now = table_properties.load(self._storage, self._env.clock)
                 config = replace(config, metadata_partitions=now.metadata_partitions)
-            return planning.plan(self.uri, config, self.schema, snapshot, query, places)
+            return planning.plan(self.uri, config, schema, snapshot, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
 
@@ -279,34 +297,62 @@ class Table:
         *,
         is_read_optimized: bool = False,
         partition_values: str = partition_columns.Source.FILE,
+        as_of: travel.Given | None = None,
     ) -> pa.RecordBatchReader:
-        """Return the rows of a snapshot; arguments as of `plan_read`.
+        """Return the rows of a snapshot; arguments and errors as of `plan_read`.
 
         Slices are read by threads of this process, some ahead of the caller; their order is by
         partition and file id. Memory: of each slice that is read now its changes and some row
         groups, and 256 MiB that are read ahead, however much larger the table is.
         """
-        planned = self.plan_read(
+        plan = self.explain_read(
             columns,
             where,
             is_read_optimized=is_read_optimized,
             partition_values=partition_values,
+            as_of=as_of,
         )
-        names = self.schema.arrow.names if columns is None else columns
-        full = read_tasks.full_schema(self.columns_of(partition_values))
-        schema = pa.schema([full.field(name) for name in names])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(planned))
+        return pa.RecordBatchReader.from_batches(plan.columns, self._batches(plan.tasks))
 
-    def columns_of(self, partition_values: str) -> pa.Schema:
+    def columns_of(self, partition_values: str, as_of: travel.Given | None = None) -> pa.Schema:
         """Return the table's columns as a read shows them that takes partition values from there.
+
+        Args:
+            partition_values: `file` or `path`.
+            as_of: As of `plan_read`.
 
         Raises:
             InvalidInputError: There is no such source.
             UnsupportedError: Partition values cannot be read from paths.
+            HoodieError: The moment cannot be read, as of `plan_read`.
         """
+        _, schema = self._as_of(as_of)
         source = partition_columns.source_of(partition_values)
-        taken = partition_columns.of_paths(self.config, self.schema.arrow, source)
-        return partition_columns.seen(self.schema.arrow, taken)
+        taken = partition_columns.of_paths(self.config, schema.arrow, source)
+        return partition_columns.seen(schema.arrow, taken)
+
+    def _as_of(
+        self, given: travel.Given | None
+    ) -> tuple[moments.Moment | None, schemas.TableSchema]:
+        """Return the moment that is meant, and the columns that its rows are shown with.
+
+        No request for the table as it is now, or else a timeline.
+        """
+        if given is None:
+            return None, self.schema
+        wanted = travel.as_of(given)
+
+        def found(
+            timeline: active.ActiveTimeline,
+        ) -> tuple[moments.Moment, schemas.TableSchema]:
+            moment = travel.moment_of(wanted, timeline, self.config, self._env.clock.now_ms())
+            if wanted.columns is travel.Columns.NOW:
+                return moment, self.schema
+            return moment, definition.schema_as_of(self._storage, self.config, timeline, moment)
+
+        return active.with_contents(
+            self._storage, found, lambda storage: chain.load(storage, self.config)
+        )
 
     def begin_write(
         self,

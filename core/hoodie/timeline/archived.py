@@ -124,6 +124,30 @@ class ArchivedTimeline:
             return
         raise _vanished(self._storage)
 
+    def oldest_write(self) -> ArchivedInstant | None:
+        """Return the archived write with the smallest requested time; None for none.
+
+        Requests as for the manifest, and a part of a file, rarely more.
+
+        Raises:
+            FormatError: As `completion_time`.
+            StorageError: As `completion_time`.
+        """
+        for _ in range(_ATTEMPTS_MAX):
+            with contextlib.suppress(errors.NotFoundError):
+                return self._oldest_write(_manifest_files(self._storage))
+        raise _vanished(self._storage)
+
+    def _oldest_write(self, files: tuple[TreeFile, ...]) -> ArchivedInstant | None:
+        for each in sorted(files, key=lambda file: file.first):
+            with history_files.HistoryFile(self._storage, each).opened() as opened:
+                for part in opened.parts:
+                    read = _instants(opened.rows([part], _INSTANT_COLUMNS))
+                    writes = [found for found in read if found.instant.action.is_write]
+                    if writes:
+                        return min(writes, key=lambda found: found.instant.requested_time)
+        return None
+
     def _newest_first(
         self, files: tuple[TreeFile, ...], before: str | None
     ) -> Iterator[ArchivedInstant]:
