@@ -49,7 +49,8 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import planning, travel
+from hoodie.read import changes as row_changes
+from hoodie.read import increments, planning, positions, travel
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
     adoption,
@@ -313,6 +314,106 @@ class Table:
             as_of=as_of,
         )
         return pa.RecordBatchReader.from_batches(plan.columns, self._batches(plan.tasks))
+
+    def changes(  # noqa: PLR0913 - a parameter an option
+        self,
+        since: str | positions.Position | None = None,
+        *,
+        consumer: str | None = None,
+        columns: Sequence[str] | None = None,
+        until: travel.Given | None = None,
+        has_deletes: bool = True,
+        is_ordered: bool = False,
+        falls_back: bool = False,
+    ) -> row_changes.Changes:
+        """Return what changed since a position: each changed row once, as it is at the end.
+
+        `Changes.read` reads it; keep the text of `Changes.position`, from which the next read
+        begins. Rows that lost against others by their order did not change.
+
+        Args:
+            since: A position, an instant or a time; None for all rows of the table.
+            consumer: A declared consumer, to begin where it says that it is; all rows of the table
+                if it is not declared. `advance_consumer` records the new position.
+            columns: In the order of the result, meta columns allowed; None for all without them.
+            until: The last completion time to read up to; None for the newest.
+            has_deletes: Whether keys that are gone are returned; without them the versions of then
+                are not needed.
+            is_ordered: End below the first write that was requested after one that is pending.
+            falls_back: Return all rows (`Changes.is_snapshot`) where the changes since the position
+                cannot be found any more, instead of an error.
+
+        Raises:
+            InvalidInputError: The position is of another table, or names no moment; or `since` and
+                `consumer` are both given.
+            GoneError: Files or history are gone that are needed, or writes were rolled back since.
+            NotFoundError: A column is named that the table has not.
+            ConflictError: A write was rolled back while this looked.
+        """
+        if since is not None and consumer is not None:
+            raise errors.InvalidInputError(
+                f"changes were asked for since {since} and for consumer {consumer}: expected one "
+                "of them"
+            )
+        source = increments.Source(
+            storage=self._storage,
+            config=self.config,
+            schema=self.schema,
+            engine=self._env.engine,
+            clock_ms=self._env.clock.now_ms(),
+        )
+        wanted = row_changes.Wanted(
+            begin=self._since(since) if consumer is None else self._where_is(consumer),
+            until=None if until is None else self._completion_time(until),
+            columns=self._checked_columns(columns),
+            has_deletes=has_deletes,
+            is_ordered=is_ordered,
+            falls_back=falls_back,
+        )
+        return snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: row_changes.plan(source, snapshot, wanted),
+        )
+
+    def _checked_columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the columns of changes."""
+        if isinstance(columns, str):
+            raise errors.InvalidInputError(
+                f"columns is the text {columns!r}, expected a list of names, such as [{columns!r}]"
+            )
+        names = tuple(self.schema.arrow.names if columns is None else columns)
+        known = read_tasks.full_schema(self.schema.arrow).names
+        for name in names:
+            if name not in known:
+                raise errors.NotFoundError(
+                    f"there is no column {name!r}; the columns are {', '.join(known)}"
+                )
+        return names
+
+    def _where_is(self, consumer: str) -> positions.Position | instants.InstantTime | None:
+        """Return where a declared consumer is; None if it is not declared."""
+        record = consumer_files.record_of(self._storage, consumer)
+        if record is None:
+            return None
+        return positions.parse(record.position) or instants.InstantTime(record.consumed)
+
+    def _since(
+        self, since: str | positions.Position | None
+    ) -> positions.Position | instants.InstantTime | None:
+        """Return where a reader of changes is."""
+        if since is None or isinstance(since, positions.Position):
+            return since
+        return positions.parse(since) or self._completion_time(since)
+
+    def _completion_time(self, given: travel.Given) -> instants.InstantTime:
+        moment, _ = self._as_of(given)
+        assert moment is not None, given
+        if moment.rule is not moments.Rule.COMPLETION:
+            raise errors.InvalidInputError(
+                f"changes go by completion times, not by the rule {moment.rule.value}"
+            )
+        return moment.time
 
     def columns_of(self, partition_values: str, as_of: travel.Given | None = None) -> pa.Schema:
         """Return the table's columns as a read shows them that takes partition values from there.

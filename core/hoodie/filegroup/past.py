@@ -89,6 +89,23 @@ def check_readable(
     if groups is not None:
         wanted = frozenset(groups)
         found = [each for each in found if each.group is None or each.group in wanted]
+    _refuse(storage, found, moment)
+
+
+def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> None:
+    """Refuse a moment after which writes may have completed that are not known any more.
+
+    Raises:
+        GoneError: The history was trimmed, or the table restored since.
+    """
+    found = [
+        *_of_restores(storage, snapshot.timeline),
+        *_of_trimming(storage, snapshot, moment),
+    ]
+    _refuse(storage, found, moment)
+
+
+def _refuse(storage: Storage, found: Collection[Gap], moment: moments.Moment) -> None:
     hit = next((each for each in found if each.has(moment.time)), None)
     if hit is None:
         return

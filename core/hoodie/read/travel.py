@@ -168,9 +168,9 @@ def _at(
         return _past(shown, wanted, timeline, config, clock_ms)
     if config.time_zone is None:
         raise errors.ConfigurationError(
-            f"{time.isoformat()} cannot be converted: the table does not state the time zone of its "
-            "timeline; name the time as clocks show it there, without an offset, or state the zone "
-            "by hoodie adopt"
+            f"{time.isoformat()} cannot be converted: the table does not state the time zone of "
+            "its timeline; name the time as clocks show it there, without an offset, or state the "
+            "zone by hoodie adopt"
         )
     epoch_ms = (time - _EPOCH) // _MS
     if config.zone.repetition(epoch_ms) is not None:

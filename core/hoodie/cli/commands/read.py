@@ -13,7 +13,7 @@ from hoodie.cli.views import outcomes, read_plans, rows
 from hoodie.model import moments, partition_columns, predicates, schemas
 from hoodie.read import travel
 from hoodie.read import where as where_text
-from hoodie.storage import counted, locations
+from hoodie.storage import counted
 
 LIMIT_AT_TERMINAL = 20
 
@@ -162,7 +162,7 @@ def read(  # noqa: PLR0913 - a parameter an option
     is_file = output_path != row_files.STANDARD_OUTPUT
     if is_file:
         row_files.check_path(output_path)
-        _check_outside(output_path, uri)
+        row_files.check_outside(output_path, uri)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         there = opened.columns_of(partition_columns.Source.FILE, moment).names
@@ -272,18 +272,6 @@ def _columns(text: str | None, there: list[str], *, is_meta_wanted: bool) -> lis
         return list(names) if names is not None else None
     plain = there if names is None else names
     return [*schemas.META_COLUMNS, *(name for name in plain if name not in schemas.META_COLUMNS)]
-
-
-def _check_outside(output_path: str, uri: str) -> None:
-    """Refuse to put a file into the table itself, where other readers would take it for data.
-
-    Raises:
-        InvalidInputError: The output lies in the table's folder.
-    """
-    if locations.resolve(output_path).is_within(locations.resolve(uri)):
-        raise errors.InvalidInputError(
-            f"output {output_path} lies in the table's own folder, expected another"
-        )
 
 
 COMMAND = command.Command(
