@@ -29,6 +29,9 @@ from hoodie.timeline import active, archived, contents
 _ALWAYS = instants.InstantTime("")
 """Below every time."""
 
+_BEGINNING = instants.format_time(0)
+"""Before every instant: there was nothing that a restore could have rolled back."""
+
 _NEW_GROUP = "null"
 """What a write says that it stood on where it began a file group."""
 
@@ -98,10 +101,9 @@ def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moment
     Raises:
         GoneError: The history was trimmed, or the table restored since.
     """
-    found = [
-        *_of_restores(storage, snapshot.timeline),
-        *_of_trimming(storage, snapshot, moment),
-    ]
+    found = list(_of_trimming(storage, snapshot, moment))
+    if moment.time > _BEGINNING:
+        found += _of_restores(storage, snapshot.timeline)
     _refuse(storage, found, moment)
 
 
@@ -163,8 +165,17 @@ def _of_restores(storage: Storage, timeline: active.ActiveTimeline) -> Iterator[
     for each in timeline.completed:
         if each.action is not instants.Action.RESTORE:
             continue
-        taken_back = contents.read_restored(storage, each)
-        if taken_back and each.completion_time is not None:
+        assert each.completion_time is not None, each
+        try:
+            taken_back = contents.read_restored(storage, each)
+        except errors.FormatError:
+            yield Gap(
+                first=_ALWAYS,
+                end=each.completion_time,
+                cause=f"what {each} rolled back is not known",
+            )
+            continue
+        if taken_back:
             yield Gap(
                 first=min(taken_back),
                 end=each.completion_time,

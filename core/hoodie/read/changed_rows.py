@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup import reading, snapshots
 from hoodie.model import files, instants, predicates, schemas, table_config
-from hoodie.storage import locations
+from hoodie.storage.protocol import Storage
 
 CHANGE = "_change"
 """Column of changes: what became of a row."""
@@ -38,7 +38,6 @@ class UnitTask:
     """What a process needs to know to find the changes of a unit.
 
     Attributes:
-        table_uri: The table's root.
         config: The table's configuration.
         schema: The table's columns.
         before: The slices of the earlier moment.
@@ -50,7 +49,6 @@ class UnitTask:
         is_compared: Whether rows of both moments are compared.
     """
 
-    table_uri: str
     config: table_config.TableConfig
     schema: schemas.TableSchema
     before: tuple[files.FileSlice, ...]
@@ -89,7 +87,7 @@ def texts_of(writes: Sequence[instants.InstantTime]) -> tuple[str, ...]:
     return tuple(sorted([*writes, *short]))
 
 
-def upserts(task: UnitTask) -> Iterator[pa.RecordBatch]:
+def upserts(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
     """Yield the rows that were written between the moments, as they are at the later one.
 
     As `schema_of` says, and their record keys beside them: the last column, named as the meta
@@ -101,7 +99,8 @@ def upserts(task: UnitTask) -> Iterator[pa.RecordBatch]:
     """
     if not task.is_compared:
         readers = [
-            _rows(task, each, _with_meta(task.columns), is_after=True) for each in task.after
+            _rows(task, storage, each, _with_meta(task.columns), is_after=True)
+            for each in task.after
         ]
         if not any(rows.is_partial for rows in readers):
             writes = pa.array(task.writes, pa.string())
@@ -110,10 +109,10 @@ def upserts(task: UnitTask) -> Iterator[pa.RecordBatch]:
                     mask = pc.is_in(found.column(schemas.COMMIT_TIME), value_set=writes)
                     yield from _upserts(task, found.filter(mask))
             return
-    yield from _compared(task)
+    yield from _compared(task, storage)
 
 
-def deletes(task: UnitTask) -> pa.Table:
+def deletes(task: UnitTask, storage: Storage) -> pa.Table:
     """Return the keys that are gone, as `upserts` does rows: of each its key and partition.
 
     Raises:
@@ -125,13 +124,17 @@ def deletes(task: UnitTask) -> pa.Table:
         return empty
     known = _key_columns(task)
     before = pa.concat_tables(
-        [found for each in task.before for found in _rows(task, each, known, is_after=False)]
+        [
+            found
+            for each in task.before
+            for found in _rows(task, storage, each, known, is_after=False)
+        ]
         or [_selected(task, known).empty_table()]
     )
     after = [
         found.column(schemas.RECORD_KEY)
         for each in task.after
-        for found in _rows(task, each, [schemas.RECORD_KEY], is_after=True)
+        for found in _rows(task, storage, each, [schemas.RECORD_KEY], is_after=True)
     ]
     kept = pa.chunked_array([chunk for each in after for chunk in each.chunks], pa.string())
     gone = before.filter(pc.invert(pc.is_in(before.column(schemas.RECORD_KEY), value_set=kept)))
@@ -153,17 +156,21 @@ def _beside_keys(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
     return pa.Table.from_arrays([*rows.columns, keys], names=names)
 
 
-def _compared(task: UnitTask) -> Iterator[pa.RecordBatch]:
+def _compared(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the later moment that the earlier one did not have like that."""
     everything = [*schemas.META_COLUMNS[:-1], *task.schema.arrow.names]
     before = pa.concat_tables(
-        [found for each in task.before for found in _rows(task, each, everything, is_after=False)]
+        [
+            found
+            for each in task.before
+            for found in _rows(task, storage, each, everything, is_after=False)
+        ]
         or [_selected(task, everything).empty_table()]
     )
     keys = before.column(schemas.RECORD_KEY).combine_chunks()
     for each in task.after:
         names = [*everything, *(name for name in task.columns if name not in everything)]
-        for found in _rows(task, each, names, is_after=True):
+        for found in _rows(task, storage, each, names, is_after=True):
             place = pc.index_in(found.column(schemas.RECORD_KEY), value_set=keys)
             is_there = np.asarray(place.is_valid())
             rows = np.flatnonzero(is_there)
@@ -203,10 +210,14 @@ def _upserts(task: UnitTask, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(
-    task: UnitTask, file_slice: files.FileSlice, columns: Sequence[str], *, is_after: bool
+    task: UnitTask,
+    storage: Storage,
+    file_slice: files.FileSlice,
+    columns: Sequence[str],
+    *,
+    is_after: bool,
 ) -> reading.SliceRows:
     known = task.known_after if is_after else task.known_before
-    storage = locations.open_storage(task.table_uri)
     committed = snapshots.CommittedFiles(storage, known.with_files_of(file_slice))
     reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
     where = None

@@ -8,6 +8,7 @@ Memory: what is read ahead, and of one partition the keys that are gone; with a 
 whole table.
 """
 
+import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from hoodie.filegroup import past, snapshots
 from hoodie.model import instants, moments
 from hoodie.read import changed_rows, increments, planning, tasks
 from hoodie.read.positions import Position
+from hoodie.storage.protocol import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class Changes:
         slices: Of a snapshot, a task for each file slice.
         has_deletes: Whether deletes are read.
         is_global: Whether a key is one row of the table, whichever its partition.
+        storage: The table's.
         engine: Reads.
     """
 
@@ -61,6 +64,7 @@ class Changes:
     slices: tuple[tasks.ReadTask, ...] = ()
     has_deletes: bool = True
     is_global: bool = False
+    storage: Storage = field(repr=False, compare=False)
     engine: Engine = field(repr=False, compare=False)
 
     def read(self) -> pa.RecordBatchReader:
@@ -74,11 +78,13 @@ class Changes:
         if self.is_snapshot:
             yield from self._streamed(_of_slice, self.slices)
             return
+        deletes = functools.partial(changed_rows.deletes, storage=self.storage)
+        upserts = functools.partial(changed_rows.upserts, storage=self.storage)
         for scope in self._scopes():
             gone = None
             if self.has_deletes:
-                gone = _Gone(pa.concat_tables(self.engine.map(changed_rows.deletes, scope)))
-            for batch in self._streamed(changed_rows.upserts, scope):
+                gone = _Gone(pa.concat_tables(self.engine.map(deletes, scope)))
+            for batch in self._streamed(upserts, scope):
                 if gone is not None:
                     gone.leave_out(batch.column(batch.num_columns - 1))
                 yield _shown(batch, self.columns)
@@ -155,6 +161,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         units=increment.tasks,
         has_deletes=wanted.has_deletes,
         is_global=source.config.has_global_index,
+        storage=source.storage,
         engine=source.engine,
     )
 
@@ -177,6 +184,7 @@ def _all_rows(source: increments.Source, snapshot: snapshots.Snapshot, wanted: W
         is_snapshot=True,
         columns=changed_rows.schema_of(source.schema, wanted.columns),
         slices=planned.tasks,
+        storage=source.storage,
         engine=source.engine,
     )
 

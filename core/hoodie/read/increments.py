@@ -402,7 +402,6 @@ def _task(
     columns: tuple[str, ...],
 ) -> changed_rows.UnitTask:
     return changed_rows.UnitTask(
-        table_uri=source.storage.uri,
         config=source.config,
         schema=source.schema,
         before=unit.before,
