@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -317,7 +318,7 @@ class Table:
 
     def changes(  # noqa: PLR0913 - a parameter an option
         self,
-        since: str | positions.Position | None = None,
+        since: str | datetime | positions.Position | None = None,
         *,
         consumer: str | None = None,
         columns: Sequence[str] | None = None,
@@ -399,12 +400,13 @@ class Table:
         return positions.parse(record.position) or instants.InstantTime(record.consumed)
 
     def _since(
-        self, since: str | positions.Position | None
+        self, since: str | datetime | positions.Position | None
     ) -> positions.Position | instants.InstantTime | None:
         """Return where a reader of changes is."""
         if since is None or isinstance(since, positions.Position):
             return since
-        return positions.parse(since) or self._completion_time(since)
+        position = positions.parse(since) if isinstance(since, str) else None
+        return position or self._completion_time(since)
 
     def _completion_time(self, given: travel.Given) -> instants.InstantTime:
         moment, _ = self._as_of(given)
