@@ -147,13 +147,13 @@ class GoneError(HoodieError):
     """What the table was at that time cannot be read any more: read it as of a later time.
 
     Attributes:
-        readable: The earliest later time, 17 digits, that can be read.
+        readable: The earliest later time, 17 digits, that can be read; empty for none known.
     """
 
     kind = "Gone"
     exit_code = 25
 
-    def __init__(self, message: str, readable: str) -> None:
+    def __init__(self, message: str, readable: str = "") -> None:
         """Take the message, which names the time as well."""
         super().__init__(message)
         self.readable = readable

@@ -36,7 +36,7 @@ Exit codes:
   2      wrong usage
   10-19  try again: 10 conflict, 11 lock not acquired, ...
   20-29  correct the request: 20 input, 21 unsupported, 22 not found, 23 exists,
-         24 configuration
+         24 configuration, 25 gone
   30-49  the machine: 30 storage, 31 corrupt bytes, 40 out of memory
   70     internal error
 """
