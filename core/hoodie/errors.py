@@ -10,7 +10,7 @@ programs end with when it reaches their edge. `EXIT_CODES` is the one table of t
     70      our own bug (anything that is not a `HoodieError`)
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 EXIT_DONE = 0
 EXIT_FINDINGS = 1
@@ -141,6 +141,26 @@ class ConfigurationError(HoodieError):
 
     kind = "Configuration"
     exit_code = 24
+
+
+class GoneError(HoodieError):
+    """What the table was at that time cannot be read any more: read it as of a later time.
+
+    Attributes:
+        readable: The earliest later time, 17 digits, that can be read; empty for none known.
+    """
+
+    kind = "Gone"
+    exit_code = 25
+
+    def __init__(self, message: str, readable: str = "") -> None:
+        """Take the message, which names the time as well."""
+        super().__init__(message)
+        self.readable = readable
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """Pickle with the time, as errors of tasks are."""
+        return type(self), (str(self), self.readable)
 
 
 class StorageError(HoodieError):

@@ -8,13 +8,14 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers as consumer_files
 from hoodie.maintenance import savepoints as savepoint_service
@@ -43,6 +44,7 @@ from hoodie.model import (
     files,
     instants,
     key_changes,
+    moments,
     partition_columns,
     predicates,
     results,
@@ -50,7 +52,8 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import planning
+from hoodie.read import changes as row_changes
+from hoodie.read import increments, planning, positions, travel
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
     adoption,
@@ -219,6 +222,7 @@ class Table:
         *,
         is_read_optimized: bool = False,
         partition_values: str = partition_columns.Source.FILE,
+        as_of: travel.Given | None = None,
     ) -> list[read_tasks.ReadTask]:
         """Return one task for each file slice that a read needs; `read.tasks.run` runs one.
 
@@ -228,18 +232,23 @@ class Table:
             is_read_optimized: Read base files alone: faster, without what is still in logs.
             partition_values: `file` to take values of partition columns from data files, `path` to
                 take them from partition paths: of times and dates with slashes the texts there.
+            as_of: An earlier moment: an instant, a savepoint or a time (`read.travel`); None for
+                the table as it is now.
 
         Raises:
-            InvalidInputError: The filter is not a Predicate, the columns are not a list, or
-                partition values are to be taken from elsewhere.
-            NotFoundError: A column is named that the table has not.
+            InvalidInputError: The filter is not a Predicate, the columns are not a list,
+                partition values are to be taken from elsewhere, or the moment is none, is in the
+                future, or is of an hour that clocks show twice.
+            NotFoundError: A column is named that the table has not; or there is no such savepoint.
             UnsupportedError: Partition values cannot be read from paths.
+            GoneError: Files of that moment were cleaned, or a restore took it back.
         """
         found = self.explain_read(
             columns,
             where,
             is_read_optimized=is_read_optimized,
             partition_values=partition_values,
+            as_of=as_of,
         )
         return list(found.tasks)
 
@@ -250,6 +259,7 @@ class Table:
         *,
         is_read_optimized: bool = False,
         partition_values: str = partition_columns.Source.FILE,
+        as_of: travel.Given | None = None,
     ) -> planning.Plan:
         """Return the plan of a read, and what of the table it leaves out; as `plan_read`."""
         if isinstance(columns, str):
@@ -258,22 +268,29 @@ class Table:
             )
         if where is not None:
             predicates.check(where)
+        moment, schema = self._as_of(as_of)
         query = read_tasks.Query(
-            columns=tuple(self.schema.arrow.names if columns is None else columns),
+            columns=tuple(schema.arrow.names if columns is None else columns),
             where=where,
             is_read_optimized=is_read_optimized,
             source=partition_columns.source_of(partition_values),
         )
 
-        places = keys.Places(self.config, self.schema.arrow)
+        places = keys.Places(self.config, schema.arrow)
 
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
+            if moment is not None:
+                past.check_readable(self._storage, snapshot, moment)
+                if past.is_before_first(self._storage, snapshot.timeline, moment):
+                    logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
+                then = snapshots.as_of(self._storage, snapshot, moment)
+                return planning.plan(self.uri, self.config, schema, then, query, places)
             config = self.config
             if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:
                 # It lacks what was written since it was dropped, and its files may still be there.
                 now = table_properties.load(self._storage, self._env.clock)
                 config = replace(config, metadata_partitions=now.metadata_partitions)
-            return planning.plan(self.uri, config, self.schema, snapshot, query, places)
+            return planning.plan(self.uri, config, schema, snapshot, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
 
@@ -284,34 +301,163 @@ class Table:
         *,
         is_read_optimized: bool = False,
         partition_values: str = partition_columns.Source.FILE,
+        as_of: travel.Given | None = None,
     ) -> pa.RecordBatchReader:
-        """Return the rows of a snapshot; arguments as of `plan_read`.
+        """Return the rows of a snapshot; arguments and errors as of `plan_read`.
 
         Slices are read by threads of this process, some ahead of the caller; their order is by
         partition and file id. Memory: of each slice that is read now its changes and some row
         groups, and 256 MiB that are read ahead, however much larger the table is.
         """
-        planned = self.plan_read(
+        plan = self.explain_read(
             columns,
             where,
             is_read_optimized=is_read_optimized,
             partition_values=partition_values,
+            as_of=as_of,
         )
-        names = self.schema.arrow.names if columns is None else columns
-        full = read_tasks.full_schema(self.columns_of(partition_values))
-        schema = pa.schema([full.field(name) for name in names])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(planned))
+        return pa.RecordBatchReader.from_batches(plan.columns, self._batches(plan.tasks))
 
-    def columns_of(self, partition_values: str) -> pa.Schema:
+    def changes(  # noqa: PLR0913 - a parameter an option
+        self,
+        since: str | datetime | positions.Position | None = None,
+        *,
+        consumer: str | None = None,
+        columns: Sequence[str] | None = None,
+        until: travel.Given | None = None,
+        has_deletes: bool = True,
+        is_ordered: bool = False,
+        falls_back: bool = False,
+    ) -> row_changes.Changes:
+        """Return what changed since a position: each changed row once, as it is at the end.
+
+        `Changes.read` reads it; keep the text of `Changes.position`, from which the next read
+        begins. Rows that lost against others by their order did not change.
+
+        Args:
+            since: A position, an instant or a time; None for all rows of the table.
+            consumer: A declared consumer, to begin where it says that it is; all rows of the table
+                if it is not declared. `advance_consumer` records the new position.
+            columns: In the order of the result, meta columns allowed; None for all without them.
+            until: The last completion time to read up to; None for the newest.
+            has_deletes: Whether keys that are gone are returned; without them the versions of then
+                are not needed.
+            is_ordered: End below the first write that was requested after one that is pending.
+            falls_back: Return all rows (`Changes.is_snapshot`) where the changes since the position
+                cannot be found any more, instead of an error.
+
+        Raises:
+            InvalidInputError: The position is of another table, or names no moment; or `since` and
+                `consumer` are both given.
+            GoneError: Files or history are gone that are needed, or writes were rolled back since.
+            NotFoundError: A column is named that the table has not.
+            ConflictError: A write was rolled back while this looked.
+        """
+        if since is not None and consumer is not None:
+            raise errors.InvalidInputError(
+                f"changes were asked for since {since} and for consumer {consumer}: expected one "
+                "of them"
+            )
+        source = increments.Source(
+            storage=self._storage,
+            config=self.config,
+            schema=self.schema,
+            engine=self._env.engine,
+            clock_ms=self._env.clock.now_ms(),
+        )
+        wanted = row_changes.Wanted(
+            begin=self._since(since) if consumer is None else self._where_is(consumer),
+            until=None if until is None else self._completion_time(until),
+            columns=self._checked_columns(columns),
+            has_deletes=has_deletes,
+            is_ordered=is_ordered,
+            falls_back=falls_back,
+        )
+        return snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: row_changes.plan(source, snapshot, wanted),
+        )
+
+    def _checked_columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the columns of changes."""
+        if isinstance(columns, str):
+            raise errors.InvalidInputError(
+                f"columns is the text {columns!r}, expected a list of names, such as [{columns!r}]"
+            )
+        names = tuple(self.schema.arrow.names if columns is None else columns)
+        known = read_tasks.full_schema(self.schema.arrow).names
+        for name in names:
+            if name not in known:
+                raise errors.NotFoundError(
+                    f"there is no column {name!r}; the columns are {', '.join(known)}"
+                )
+        return names
+
+    def _where_is(self, consumer: str) -> positions.Position | instants.InstantTime | None:
+        """Return where a declared consumer is; None if it is not declared."""
+        record = consumer_files.record_of(self._storage, consumer)
+        if record is None:
+            return None
+        return positions.parse(record.position) or instants.InstantTime(record.consumed)
+
+    def _since(
+        self, since: str | datetime | positions.Position | None
+    ) -> positions.Position | instants.InstantTime | None:
+        """Return where a reader of changes is."""
+        if since is None or isinstance(since, positions.Position):
+            return since
+        position = positions.parse(since) if isinstance(since, str) else None
+        return position or self._completion_time(since)
+
+    def _completion_time(self, given: travel.Given) -> instants.InstantTime:
+        moment, _ = self._as_of(given)
+        assert moment is not None, given
+        if moment.rule is not moments.Rule.COMPLETION:
+            raise errors.InvalidInputError(
+                f"changes go by completion times, not by the rule {moment.rule.value}"
+            )
+        return moment.time
+
+    def columns_of(self, partition_values: str, as_of: travel.Given | None = None) -> pa.Schema:
         """Return the table's columns as a read shows them that takes partition values from there.
+
+        Args:
+            partition_values: `file` or `path`.
+            as_of: As of `plan_read`.
 
         Raises:
             InvalidInputError: There is no such source.
             UnsupportedError: Partition values cannot be read from paths.
+            HoodieError: The moment cannot be read, as of `plan_read`.
         """
+        _, schema = self._as_of(as_of)
         source = partition_columns.source_of(partition_values)
-        taken = partition_columns.of_paths(self.config, self.schema.arrow, source)
-        return partition_columns.seen(self.schema.arrow, taken)
+        taken = partition_columns.of_paths(self.config, schema.arrow, source)
+        return partition_columns.seen(schema.arrow, taken)
+
+    def _as_of(
+        self, given: travel.Given | None
+    ) -> tuple[moments.Moment | None, schemas.TableSchema]:
+        """Return the moment that is meant, and the columns that its rows are shown with.
+
+        No request for the table as it is now, or else a timeline.
+        """
+        if given is None:
+            return None, self.schema
+        wanted = travel.as_of(given)
+
+        def found(
+            timeline: active.ActiveTimeline,
+        ) -> tuple[moments.Moment, schemas.TableSchema]:
+            moment = travel.moment_of(wanted, timeline, self.config, self._env.clock.now_ms())
+            if wanted.columns is travel.Columns.NOW:
+                return moment, self.schema
+            return moment, definition.schema_as_of(self._storage, self.config, timeline, moment)
+
+        return active.with_contents(
+            self._storage, found, lambda storage: chain.load(storage, self.config)
+        )
 
     def begin_write(
         self,

@@ -187,3 +187,14 @@ def test_filter_that_no_partition_meets_reads_nothing(
     spark: SparkSession, written: Workshop
 ) -> None:
     assert load(spark, written).where("region = 'nowhere'").collect() == []
+
+
+def test_table_is_read_as_of_an_earlier_moment(spark: SparkSession, written: Workshop) -> None:
+    first = written.table().timeline().completed_writes[0].requested_time
+    expected = {("a", "eu", 1, "x"), ("b", "eu", 2, "y"), ("c", "us", 3, None)}
+    assert rows(load(spark, written, **{"as.of.instant": first})) == expected
+    by_theirs = {"as.of.instant": first, "as.of.rule": "requested", "as.of.columns": "then"}
+    assert rows(load(spark, written, **by_theirs)) == expected
+    assert rows(tables.read(spark, written.uri, as_of=first)) == expected
+    with pytest.raises(Exception, match="expected completion or requested"):
+        load(spark, written, **{"as.of.rule": "other"}).collect()

@@ -10,7 +10,7 @@ from hoodie.filegroup import group_names, snapshots
 from hoodie.format import file_names, instant_names
 from hoodie.maintenance.archiving import trimming
 from hoodie.maintenance.cleaning import planning, retention
-from hoodie.model import files, instants
+from hoodie.model import files, instants, moments
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, archived
 from support.tables import history
@@ -142,7 +142,8 @@ def found_in(storage: MemoryStorage) -> Mapping[str, object]:
             found[f"clean before {day} that keeps {kept}"] = removals
     for each in timeline.completed_writes:
         if each.completion_time is not None:
-            past = snapshots.view_as_of(storage, snapshot, each.completion_time)
+            moment = moments.Moment(time=each.completion_time)
+            past = snapshots.as_of(storage, snapshot, moment).view
             found[f"savepoint of {each}"] = past.slices(PARTITION)
     return found
 

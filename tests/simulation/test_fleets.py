@@ -30,6 +30,7 @@ from support.simulation.schedule_plans import (
     KEYED_FROM,
     PARTITIONED_FROM,
     PARTS_BUILT_FROM,
+    PULLED_FROM,
     ROWED_FROM,
     STATED_FROM,
     VALUED_FROM,
@@ -102,6 +103,23 @@ _SEEDS = (INDEXED_FROM, FILTERED.start, KEYED_FROM, PARTITIONED_FROM, STATED_FRO
 def test_every_invariant_holds_with_a_metadata_table(scenario: Scenario, seed: int) -> None:
     """I7, T-M01, T-M02, T-M04: alone, with bloom filters, record indexes, or statistics."""
     assert_no_failure(scenario, seed)
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_chains_of_increments_are_the_snapshot(scenario: Scenario) -> None:
+    """I6, T-Q04, T-Q06, T-X09, T-Q02, T-Q03: beside everything else, by positions."""
+    for seed in range(PULLED_FROM, PULLED_FROM + 2):
+        assert_no_failure(scenario, seed)
+
+
+def test_increments_are_judged() -> None:
+    """Else that nothing is found would prove nothing."""
+    pulls = []
+    for scenario in (Scenario.DELETES, Scenario.LOOKED_UP, Scenario.REPLACED, Scenario.KEPT):
+        fleet = Fleet(plan_of(scenario, PULLED_FROM + 1))
+        fleet.run()
+        pulls.append(fleet.world.pulls)
+    assert min(pulls) > 3, pulls
 
 
 def assert_no_failure(scenario: Scenario, seed: int) -> None:

@@ -36,7 +36,7 @@ Exit codes:
   2      wrong usage
   10-19  try again: 10 conflict, 11 lock not acquired, ...
   20-29  correct the request: 20 input, 21 unsupported, 22 not found, 23 exists,
-         24 configuration
+         24 configuration, 25 gone
   30-49  the machine: 30 storage, 31 corrupt bytes, 40 out of memory
   70     internal error
 """
@@ -45,6 +45,7 @@ _COMMANDS = {
     "create": ("Tables", "Create an empty table."),
     "write": ("Tables", "Write the rows of files into a table, in one commit."),
     "read": ("Tables", "Read the rows of a table."),
+    "changes": ("Tables", "Read what changed in a table since a position."),
     "delete": ("Tables", "Delete the rows that match a filter, in one commit."),
     "adopt": ("Tables", "State the index and time zone of a table that Apache Hudi made."),
     "configure": ("Tables", "Change which engines may write a table."),

@@ -16,6 +16,7 @@ from pyarrow import csv, parquet
 
 from hoodie import errors
 from hoodie.cli import json_lines
+from hoodie.storage import locations
 
 STANDARD_OUTPUT = "-"
 PARQUET_SUFFIX = ".parquet"
@@ -43,6 +44,18 @@ def check_path(path: str) -> None:
         raise errors.InvalidInputError(f"output {path}: there is no such folder")
     if Path(path).is_dir():
         raise errors.InvalidInputError(f"output {path}: is a folder")
+
+
+def check_outside(output_path: str, uri: str) -> None:
+    """Refuse to put a file into the table itself, where other readers would take it for data.
+
+    Raises:
+        InvalidInputError: The output lies in the table's folder.
+    """
+    if locations.resolve(output_path).is_within(locations.resolve(uri)):
+        raise errors.InvalidInputError(
+            f"output {output_path} lies in the table's own folder, expected another"
+        )
 
 
 def write_file(rows: pa.RecordBatchReader, path: str, told: Progress) -> int:

@@ -247,3 +247,42 @@ def change_data(infos: Iterable[protocol.FileInfo]) -> dict[str, list[ChangeData
             found = by_partition.setdefault(parsed.group.partition_path, [])
             found.append(replace(parsed, name=info.name))
     return by_partition
+
+
+class With:
+    """A listing with more files than there are, whose sizes are not known."""
+
+    def __init__(self, there: Listing, more: Iterable[str]) -> None:
+        """Take a listing, and paths of other data files; what is none is left out."""
+        self._there = there
+        self._more: dict[str, list[DataFile]] = {}
+        for path in more:
+            parsed = file_names.parse(path, 0)
+            if parsed is not None:
+                self._more.setdefault(parsed.group.partition_path, []).append(parsed)
+
+    def partitions(self) -> list[str]:
+        """Return the partition paths, sorted."""
+        return sorted({*self._there.partitions(), *self._more})
+
+    def files(self, partition_path: str) -> list[DataFile]:
+        """Return the data files of a partition, sorted by name."""
+        found = [*self._there.files(partition_path), *self._more.get(partition_path, ())]
+        return sorted(found, key=lambda each: each.name)
+
+    def change_data(self, partition_path: str) -> list[ChangeDataFile]:
+        """Return the log files of change data that are there."""
+        return self._there.change_data(partition_path)
+
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether a partition has its metadata file, or another file."""
+        return partition_path in self._more or self._there.is_partition(partition_path)
+
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of a few paths are partitions, sorted."""
+        there = self._there.partitions_among(paths)
+        return sorted({*there, *self._more.keys() & set(paths)})
+
+    def hashing_configs(self) -> list[str]:
+        """Return the paths of the files with bucket counts by partition."""
+        return self._there.hashing_configs()

@@ -105,6 +105,11 @@ class SliceMerge:
         self._counts = MergeCounts()
 
     @property
+    def is_partial(self) -> bool:
+        """Whether a change has some of the columns alone."""
+        return self._changes.partial_from is not None
+
+    @property
     def counts(self) -> MergeCounts:
         """What was done so far."""
         return self._counts

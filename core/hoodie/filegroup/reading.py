@@ -283,6 +283,11 @@ class SliceRows:
         return self._tables
 
     @property
+    def is_partial(self) -> bool:
+        """Whether a change has some of the columns alone, and is merged with what was there."""
+        return self._merge is not None and self._merge.is_partial
+
+    @property
     def counts(self) -> merging.MergeCounts:
         """What merging did, before any filter, as far as the rows were iterated."""
         return merging.MergeCounts() if self._merge is None else self._merge.counts

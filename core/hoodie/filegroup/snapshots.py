@@ -13,18 +13,22 @@ a read for each pending compaction and completed replace commit; `consistent` li
 once more. Where a data file is older than the timeline's first write, a read for each rollback,
 too. Where an instant has base files or log files of several write tokens in a file group, a read of
 its commit.
+
+A snapshot as of an earlier moment (`as_of`) is of the same timeline and listing, of which later
+writes do not count: it returns what a snapshot taken then returned. What of it is gone since, and
+so must not be read, `past` tells.
 """
 
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from hoodie import errors
 from hoodie.filegroup import listing, log_scanning, metadata_listing, metadata_table, view
 from hoodie.format import timeline_avro
-from hoodie.model import commits, files, instants, plans, table_config
+from hoodie.model import commits, files, instants, moments, plans, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, archived, chain, contents, partition_buckets, transitions
 
@@ -43,12 +47,26 @@ class CommittedInstants:
         gap: Where the timeline does not say whether a write was archived.
         late: Requested times of pending writes that came after it was archived past them.
         rollbacks: All that it holds.
+        moment: As of which they count; None for all that is there. Of writes that are older than
+            the timeline the archive then says when they completed.
     """
 
     completed: frozenset[instants.InstantTime]
     gap: active.Gap
     late: frozenset[instants.InstantTime]
     rollbacks: tuple[instants.Instant, ...]
+    moment: moments.Moment | None = None
+
+    def as_of(self, moment: moments.Moment, timeline: active.ActiveTimeline) -> Self:
+        """Return what counted as of a moment, by the timeline that this is of; no request."""
+        times = timeline.write_completion_times
+        there = frozenset(each for each in self.completed if moment.has(each, times.get(each)))
+        return replace(self, completed=there, moment=moment)
+
+    def with_files_of(self, file_slice: files.FileSlice) -> Self:
+        """Return what counts in a slice whose files were found to count: no archive is asked."""
+        found = {each.instant_time for each in file_slice.data_files}
+        return replace(self, completed=self.completed | found)
 
 
 def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
@@ -75,7 +93,7 @@ class CommittedFiles:
     def __init__(self, storage: protocol.Storage, known: CommittedInstants) -> None:
         """Take what the timeline tells, and the storage to read rollbacks from if need be."""
         self._storage = storage
-        self._known = known
+        self.known = known
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
         self._commits: dict[instants.InstantTime, commits.CommitMetadata | None] = {}
         self._of_others: dict[str, bool] = {}
@@ -83,7 +101,7 @@ class CommittedFiles:
 
     def __reduce__(self) -> tuple[type[Self], tuple[protocol.Storage, CommittedInstants]]:
         """Pickle what it knows; what it has read since is read again."""
-        return type(self), (self._storage, self._known)
+        return type(self), (self._storage, self.known)
 
     @classmethod
     def of(cls, storage: protocol.Storage, timeline: active.ActiveTimeline) -> Self:
@@ -95,19 +113,26 @@ class CommittedFiles:
 
         The first time that it is asked of one older than the timeline: a request for each rollback.
         Of one that a rollback took back, and of one among writes that savepoints keep, which may be
-        left of older ones: the archive.
+        left of older ones: the archive. As of a moment, of each that is older than the timeline.
         """
-        if requested_time in self._known.completed:
+        if requested_time in self.known.completed:
             return True
-        gap = self._known.gap
-        if requested_time in self._known.late:
+        gap, moment = self.known.gap, self.known.moment
+        if requested_time in self.known.late:
             return False
         is_below = gap.is_below(requested_time)
         if is_below and requested_time not in self._targets():
-            return True
+            return moment is None or moment.has(
+                requested_time, self._archive.completion_time(requested_time)
+            )
         # A compaction that was taken back is executed again, and then archived as any other.
         is_in_doubt = is_below or gap.holds(requested_time)
-        return is_in_doubt and self._archive.completion_time(requested_time) is not None
+        if not is_in_doubt:
+            return False
+        completion_time = self._archive.completion_time(requested_time)
+        if completion_time is None:
+            return False
+        return moment is None or moment.has(requested_time, completion_time)
 
     def without_orphans(self, data_files: Iterable[DataFile]) -> list[DataFile]:
         """Return base files, or log files, without those that tasks of a completed instant left.
@@ -162,7 +187,7 @@ class CommittedFiles:
         # Not a cached_property, whose lock all threads would share while one of them reads.
         if self._taken_back is None:
             self._taken_back = frozenset(
-                contents.read_rollback_target(self._storage, each) for each in self._known.rollbacks
+                contents.read_rollback_target(self._storage, each) for each in self.known.rollbacks
             )
         return self._taken_back
 
@@ -210,6 +235,7 @@ class Snapshot:
         hashing_configs: Returns the bucket counts by partition; read when first asked for.
         touched: Returns the partitions that completed writes touched; a request for each write.
         executed_plan: Returns the plan of a completed compaction; a request.
+        moment: As of which it is; None for the moment of its timeline.
     """
 
     timeline: active.ActiveTimeline
@@ -221,9 +247,12 @@ class Snapshot:
     hashing_configs: Callable[[], tuple[partition_buckets.HashingConfig, ...]]
     touched: Callable[[Iterable[instants.Instant]], frozenset[str]]
     executed_plan: Callable[[instants.InstantTime], plans.CompactionPlan]
+    moment: moments.Moment | None = None
 
     def bucket_counts(self) -> tuple[int, ...]:
         """Return the counts of buckets of which each partition has one; sorted.
+
+        As of an earlier moment those are not known of a table that is given others: none.
 
         One request of an unpartitioned table, the first time; one more for each hashing config.
 
@@ -232,6 +261,8 @@ class Snapshot:
             UnsupportedError: It follows rules that are not known.
         """
         counts = {count for each in self.hashing_configs() for count in each.counts}
+        if counts and self.moment is not None:
+            return ()
         return tuple(sorted(counts if self.bucket_count is None else {self.bucket_count, *counts}))
 
     @property
@@ -244,7 +275,7 @@ class Snapshot:
     @property
     def view(self) -> view.FileSystemView:
         """The file slices."""
-        return view.FileSystemView(
+        found = view.FileSystemView(
             self.timeline,
             self.listing,
             self.committed.is_committed,
@@ -252,6 +283,17 @@ class Snapshot:
             self.replaced,
             self.committed.without_orphans,
         )
+        if self.moment is None or self.moment.rule is moments.Rule.COMPLETION:
+            return found
+        return found.requested_until(self.moment.time)
+
+    @property
+    def known(self) -> CommittedInstants:
+        """What tells which log blocks count, in any process."""
+        known = self.committed.known
+        if self.moment is None or known.moment is not None:
+            return known
+        return known.as_of(self.moment, self.timeline)
 
 
 def take(
@@ -365,41 +407,30 @@ def _taken(
     )
 
 
-def view_as_of(
-    storage: protocol.Storage,
-    snapshot: Snapshot,
-    completion_time: instants.InstantTime,
-    table_listing: listing.Listing | None = None,
-) -> view.FileSystemView:
-    """Return the file slices of what had completed by some time; compactions start none.
+def as_of(storage: protocol.Storage, snapshot: Snapshot, moment: moments.Moment) -> Snapshot:
+    """Return a snapshot of the table as it was; compactions that were pending start no slices.
 
     A read for each replace commit until then; and the archive for each file of a write that is
-    older than the timeline.
+    older than the timeline. What of it is gone since is not looked for (`past`).
 
     Args:
         storage: The table's.
         snapshot: Of the table as it is now.
-        completion_time: What completed later is left out.
-        table_listing: Of other files than the snapshot's.
+        moment: Which writes count.
     """
     timeline = snapshot.timeline
-    earlier = active.from_files(
-        each for each in timeline.completed if str(each.completion_time) <= completion_time
-    )
-
-    @functools.cache
-    def is_committed(requested_time: instants.InstantTime) -> bool:
-        completed = timeline.completion_time(requested_time)
-        is_later = completed is not None and completed > completion_time
-        return not is_later and snapshot.committed.is_committed(requested_time)
-
-    return view.FileSystemView(
-        timeline,
-        table_listing or snapshot.listing,
-        is_committed,
-        {},
-        replaced_groups(storage, earlier),
-        snapshot.committed.without_orphans,
+    known = snapshot.committed.known.as_of(moment, timeline)
+    committed = CommittedFiles(storage, known)
+    if moment.rule is moments.Rule.REQUESTED:
+        # Slices are those of now, and what was requested later is left out of them.
+        committed = snapshot.committed
+    writes = (each for each in timeline.completed_writes if each.requested_time in known.completed)
+    return replace(
+        snapshot,
+        committed=committed,
+        compactions={} if moment.rule is moments.Rule.COMPLETION else snapshot.compactions,
+        replaced=replaced_groups(storage, active.from_files(writes)),
+        moment=moment,
     )
 
 

@@ -8,9 +8,11 @@ One deviation, in which Apache Hudi hides rows: its non-blocking writers write i
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.
 """
 
+import copy
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from dataclasses import replace
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from hoodie.filegroup import listing, slicing
 from hoodie.model import files, instants, plans
@@ -29,6 +31,17 @@ class WithoutOrphans(Protocol):
 
 def _all_of(data_files: Iterable[DataFile], /) -> Iterable[DataFile]:
     return data_files
+
+
+def _requested_until(
+    slices: Sequence[files.FileSlice], time: instants.InstantTime
+) -> tuple[files.FileSlice, ...]:
+    """Return slices without those, and the log files, of instants that were requested later."""
+    return tuple(
+        replace(each, log_files=tuple(log for log in each.log_files if log.instant_time <= time))
+        for each in slices
+        if each.base_instant_time <= time
+    )
 
 
 def compactions_by_group(
@@ -76,7 +89,18 @@ class FileSystemView:
         self._is_committed = is_committed
         self._replaced = replaced
         self._without_orphans = without_orphans
+        self._requested_until: instants.InstantTime | None = None
         self._compactions = compactions_by_group(pending_compactions)
+
+    def requested_until(self, time: instants.InstantTime) -> Self:
+        """Return a view without slices and log files of instants that were requested later.
+
+        They are left out once slices are formed, as by readers of Apache Hudi that read as of a
+        time (`getLatestMergedFileSlicesBeforeOrOn`).
+        """
+        found = copy.copy(self)
+        found._requested_until = time
+        return found
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted."""
@@ -196,6 +220,8 @@ class FileSystemView:
                 self._is_committed,
                 self._compactions.get(group, ()) if self._compactions else (),
             )
+            if self._requested_until is not None:
+                slices = _requested_until(slices, self._requested_until)
             for each in slices:
                 if not each.is_empty:
                     yield group, slices

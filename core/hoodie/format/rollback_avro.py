@@ -100,6 +100,21 @@ def encode_metadata(done: plans.RollbackDone, table_uri: str) -> bytes:
     return avro_container.encode(timeline_schemas.ROLLBACK_METADATA, fields)
 
 
+def decode_restored(
+    content: bytes, source: str = "restore metadata"
+) -> tuple[instants.InstantTime, ...]:
+    """Return which instants a completed restore took back (`HoodieRestoreMetadata.avsc`).
+
+    Raises:
+        FormatError: The content is empty or broken.
+    """
+    record = avro_container.decode(content, source)
+    try:
+        return tuple(map(instants.checked_time, record.texts("instantsToRollback")))
+    except errors.InvalidInputError as error:
+        raise errors.FormatError(f"{source}: {error}") from error
+
+
 def is_of_java(content: bytes) -> bool:
     """Return whether a Java writer made a plan: it says of texts which of its classes they are."""
     return _JAVA_TEXTS in content

@@ -69,6 +69,8 @@ class Record:
         updated_at_ms: When it was written, by the clock of that process; for people.
         updated_by: Which process that was; for people.
         update_id: Of this very update: files with equal content have one version on some stores.
+        position: At the consumed time (`read.positions`), by which writes are found that complete
+            below it later; empty where the consumer keeps none.
     """
 
     version: int
@@ -78,6 +80,7 @@ class Record:
     updated_at_ms: int
     updated_by: str
     update_id: str
+    position: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +131,13 @@ class Progress:
             the newest completed instant.
         limit_ms: How long it may be silent; None for what it was, at first seven days.
         expected: Where the caller takes it to be; None if that does not matter.
+        position: The position at that time, to go on from; empty for none.
     """
 
     to: instants.InstantTime | None = None
     limit_ms: int | None = None
     expected: instants.InstantTime | None = None
+    position: str = ""
 
     def __post_init__(self) -> None:
         if self.limit_ms is not None and not 0 < self.limit_ms <= LIMIT_MAX_MS:
@@ -143,7 +148,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Limit:
+class Reach:
     """Up to where a consumer can have read.
 
     Attributes:
@@ -182,6 +187,17 @@ def read_all(storage: protocol.Storage, timeline: active.ActiveTimeline) -> tupl
     return tuple(each for each in found if each is not None)
 
 
+def record_of(storage: protocol.Storage, name: str) -> Record | None:
+    """Return the record of a consumer; None for one that is not declared. A read.
+
+    Raises:
+        InvalidInputError: The name is none.
+        FormatError: Its file is damaged.
+    """
+    found = _fetch(storage, checked_name(name))
+    return None if found is None else found[0]
+
+
 def advance(
     storage: protocol.Storage,
     look: Look,
@@ -216,8 +232,8 @@ def advance(
     for _ in range(_TRIES):
         timeline = look()
         before = _fetch(storage, name)
-        limit = _limit(timeline, config, env.clock.now_ms())
-        record = _next(storage.uri, before and before[0], name, progress, limit, env)
+        reach = reach_of(timeline, config, env.clock.now_ms())
+        record = _next(storage.uri, before and before[0], name, progress, reach, env)
         if before is None:
             _refuse_passed(storage, timeline, record)
         if _put(storage, before, record):
@@ -305,9 +321,9 @@ def _bound_of(
     return timeline.completion_time(retained) or clean.requested_time
 
 
-def _limit(
+def reach_of(
     timeline: active.ActiveTimeline, config: table_config.TableConfig, clock_ms: int
-) -> _Limit:
+) -> Reach:
     """Return up to where a consumer can have read.
 
     While other engines may give times again, what they complete may lie below what has completed.
@@ -316,9 +332,9 @@ def _limit(
     newest = times[-1] if times else instants.format_time(0)
     repetition = preconditions.coming_repetition(config, clock_ms - _CLOCKS_MS, newest)
     if repetition is None:
-        return _Limit(newest=newest, certain=newest)
+        return Reach(newest=newest, certain=newest)
     below = [each for each in times if each < repetition.first]
-    return _Limit(newest=newest, certain=below[-1] if below else instants.format_time(0))
+    return Reach(newest=newest, certain=below[-1] if below else instants.format_time(0))
 
 
 def _next(
@@ -326,7 +342,7 @@ def _next(
     before: Record | None,
     name: str,
     progress: Progress,
-    limit: _Limit,
+    reach: Reach,
     env: environment.Environment,
 ) -> Record:
     """Return the next content of a consumer's file.
@@ -336,7 +352,7 @@ def _next(
         InvalidInputError: It would move back, or be later than the newest completed instant.
         RepeatedTimeError: It would be later than what completes yet.
     """
-    newest = limit.newest
+    newest = reach.newest
     place = None if before is None else instants.InstantTime(before.consumed)
     if progress.expected is not None and progress.expected != place:
         found = "is not declared" if before is None else f"has read up to {place}"
@@ -344,7 +360,7 @@ def _next(
             f"consumer {name} of {uri} {found}, expected {progress.expected}: another process "
             "updates it, or it was removed"
         )
-    consumed = progress.to or place or limit.certain
+    consumed = progress.to or place or reach.certain
     if place is not None and consumed < place:
         assert before is not None
         raise errors.InvalidInputError(
@@ -356,11 +372,11 @@ def _next(
             f"consumer {name} cannot have read up to {consumed}: the newest instant of {uri} "
             f"completed at {newest}"
         )
-    if progress.to is not None and consumed > max(limit.certain, place or limit.certain):
+    if progress.to is not None and consumed > max(reach.certain, place or reach.certain):
         raise errors.RepeatedTimeError(
             f"consumer {name} cannot have read {uri} up to {consumed} yet: clocks show that time "
             "twice, and other engines may complete instants before it. Read up to "
-            f"{limit.certain}, and the rest again when times are not repeated any more"
+            f"{reach.certain}, and the rest again when times are not repeated any more"
         )
     limit_ms = before.limit_ms if before is not None else LIMIT_DEFAULT_MS
     return Record(
@@ -371,7 +387,15 @@ def _next(
         updated_at_ms=env.clock.now_ms(),
         updated_by=str(env.process),
         update_id=env.random.uuid(),
+        position=_position(before, consumed, progress),
     )
+
+
+def _position(before: Record | None, consumed: instants.InstantTime, progress: Progress) -> str:
+    """Return the position to keep: one that goes with another time is none."""
+    if progress.position:
+        return progress.position
+    return before.position if before is not None and before.consumed == consumed else ""
 
 
 def _refuse_passed(
@@ -411,7 +435,7 @@ def _begins_archived(
 def _put(storage: protocol.Storage, before: tuple[Record, str] | None, record: Record) -> bool:
     """Write a consumer's file in the place of the one found; False if another came first."""
     path = active.consumer_path(record.consumer)
-    content = json_values.encode(record)
+    content = json_values.encode(record, without=() if record.position else ("position",))
     try:
         if before is None:
             storage.create(path, content)

@@ -19,14 +19,14 @@ Source: `SavepointActionExecutor.java`, `SavepointHelpers.java` (1.2.0); protoco
 """
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.filegroup import listing, snapshots
-from hoodie.format import file_names, instant_names, savepoint_avro
-from hoodie.model import files, instants, plans, results, table_config, time_zones
+from hoodie.format import instant_names, savepoint_avro
+from hoodie.model import files, instants, moments, plans, results, table_config, time_zones
 from hoodie.storage import protocol
 from hoodie.timeline import active, contents, epochs, transitions, true_time
 from hoodie.transaction import admission, liveness, markers, publication, table_lock
@@ -306,8 +306,9 @@ def _file_names(
     cleaned = _cleaned(storage, scope.timeline, commit)
     there = _paths(snapshot.listing)
     # As the table would look if nothing had been cleaned since.
-    as_it_was = _With(snapshot.listing, cleaned - there)
-    view = snapshots.view_as_of(storage, snapshot, commit.completion_time, as_it_was)
+    as_it_was = listing.With(snapshot.listing, cleaned - there)
+    moment = moments.Moment(time=commit.completion_time)
+    view = snapshots.as_of(storage, replace(snapshot, listing=as_it_was), moment).view
     names = {
         partition_path: {
             data_file.name
@@ -452,38 +453,6 @@ def _paths(table_listing: listing.Listing) -> frozenset[str]:
     return frozenset(
         each.path for path in table_listing.partitions() for each in table_listing.files(path)
     )
-
-
-class _With:
-    """A listing with more files than there are."""
-
-    def __init__(self, there: listing.Listing, more: Iterable[str]) -> None:
-        self._there = there
-        self._more: dict[str, list[listing.DataFile]] = {}
-        for path in more:
-            parsed = file_names.parse(path, 0)
-            if parsed is not None:
-                self._more.setdefault(parsed.group.partition_path, []).append(parsed)
-
-    def partitions(self) -> list[str]:
-        return sorted({*self._there.partitions(), *self._more})
-
-    def files(self, partition_path: str) -> list[listing.DataFile]:
-        found = [*self._there.files(partition_path), *self._more.get(partition_path, ())]
-        return sorted(found, key=lambda each: each.name)
-
-    def change_data(self, partition_path: str) -> list[listing.ChangeDataFile]:
-        return self._there.change_data(partition_path)
-
-    def is_partition(self, partition_path: str) -> bool:
-        return partition_path in self._more or self._there.is_partition(partition_path)
-
-    def partitions_among(self, paths: Collection[str]) -> list[str]:
-        there = self._there.partitions_among(paths)
-        return sorted({*there, *self._more.keys() & set(paths)})
-
-    def hashing_configs(self) -> list[str]:
-        return self._there.hashing_configs()
 
 
 def _remove(

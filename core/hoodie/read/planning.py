@@ -2,7 +2,8 @@
 
 A filter excludes partitions by the values in their paths and by their statistics, and file slices
 by the bucket of a key, by the record index, by secondary indexes, by the statistics of their files
-and by bloom filters of keys. All but the first of each are those of the metadata table.
+and by bloom filters of keys. All but the first of each are those of the metadata table. As of an
+earlier moment only those are asked that hold for a file whenever it is read.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
@@ -35,6 +36,7 @@ from hoodie.model import (
     file_statistics,
     files,
     key_changes,
+    moments,
     partition_columns,
     predicates,
     schemas,
@@ -56,6 +58,12 @@ _MayHold: TypeAlias = Callable[
     [metadata_table.MetadataTable, Sequence[files.FileSlice], pa.Array], list[bool]
 ]
 """Returns which file slices may hold one of some keys."""
+
+_OF_FILES = frozenset((file_statistics.COLUMN_STATS, file_statistics.BLOOM_FILTERS))
+"""Indexes of the metadata table that hold for a file as long as it is there. All others are those
+of the table as it is now."""
+
+_NOT_THEN = "it is of the table as it is now, not as it was"
 
 _NOT_KEPT_UP = (
     "Apache Hudi's writers with a bucket index do not add to it what they insert into log files"
@@ -112,12 +120,16 @@ class Plan:
         task: Returns what a process needs to know to read one of them.
         has_metadata_table: Whether the files were taken from the metadata table.
         steps: What was left out, for each means once that the table has.
+        columns: Those of the result.
+        moment: As of which the table is read; None for now.
     """
 
     slices: tuple[files.FileSlice, ...]
     task: Callable[[files.FileSlice], tasks.ReadTask]
     has_metadata_table: bool
     steps: tuple[Step, ...]
+    columns: pa.Schema
+    moment: moments.Moment | None = None
 
     @property
     def tasks(self) -> tuple[tasks.ReadTask, ...]:
@@ -163,14 +175,14 @@ def plan(
             if file_slice.base_file is not None:
                 reading.check_is_whole(file_slice.base_file)
         slices = tuple(each if each.is_changed else _base_alone(each) for each in wanted)
-    committed = snapshots.committed_instants(snapshot.timeline)
+    known = snapshot.known
 
     def task_of(file_slice: files.FileSlice) -> tasks.ReadTask:
         return tasks.ReadTask(
             table_uri=table_uri,
             config=config,
             schema=schema,
-            committed=committed,
+            committed=known if snapshot.moment is None else known.with_files_of(file_slice),
             file_slice=file_slice,
             query=query,
         )
@@ -180,6 +192,8 @@ def plan(
         task=task_of,
         has_metadata_table=snapshot.metadata is not None,
         steps=tuple(skipping.steps),
+        columns=pa.schema([tasks.full_schema(seen).field(name) for name in query.columns]),
+        moment=snapshot.moment,
     )
 
 
@@ -281,6 +295,9 @@ class _Skipping:
         )
 
     def _is_in_record_index(self, file_slice: files.FileSlice) -> bool:
+        """Return whether the record index has every key of a slice, as it is read."""
+        if self.query.is_read_optimized and file_slice.log_files:
+            return False  # The base file may have keys that log files have deleted.
         return tables.is_in_record_index(self.config, file_slice.group.file_id)
 
     def _by_secondary_indexes(self, found: list[files.FileSlice]) -> list[files.FileSlice]:
@@ -434,6 +451,8 @@ class _Skipping:
             return found, "the table does not have them"
         if metadata is None:
             return found, _NO_METADATA_TABLE
+        if self.snapshot.moment is not None and partition not in _OF_FILES:
+            return found, _NOT_THEN
         try:
             return list(compress(found, ask(metadata, found))), None
         except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:

@@ -6,11 +6,19 @@ from dataclasses import replace
 
 from hoodie import environment, errors
 from hoodie.filegroup import listing
+from hoodie.format import timeline_avro
 from hoodie.index import tables
-from hoodie.model import partition_columns, schemas, table_config
+from hoodie.model import commits, moments, partition_columns, schemas, table_config
 from hoodie.storage import locations, protocol
 from hoodie.storage import paths as storage_paths
-from hoodie.timeline import active, partition_buckets, schema_history, table_properties
+from hoodie.timeline import (
+    active,
+    archived,
+    contents,
+    partition_buckets,
+    schema_history,
+    table_properties,
+)
 from hoodie.transaction import stored_schemas
 from hoodie.write import keys
 
@@ -101,6 +109,48 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
         if stored.history is not None:
             schema_history.check_names(storage)
         return stored.columns
+    return _created_schema(config)
+
+
+def schema_as_of(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    moment: moments.Moment,
+) -> schemas.TableSchema:
+    """Return the columns that a table had as of a moment: of the last write that counts then.
+
+    A request for that write, and where it was archived some of the archive; the schema of the
+    table's creation where no write counts.
+
+    Raises:
+        FormatError: Nothing tells.
+        NotFoundError: A write was archived or taken back since the timeline was read.
+        UnsupportedError: As `partition_columns.whole`.
+    """
+    times = timeline.write_completion_times
+    there = (
+        each
+        for each in timeline.completed_writes
+        if moment.has(each.requested_time, times.get(each.requested_time))
+    )
+    stored = stored_schemas.as_of(storage, config, active.from_files(there))
+    if stored is not None:
+        return stored.columns
+    for found in archived.ArchivedTimeline(storage).newest_first():
+        instant = found.instant
+        if not instant.action.is_write or not found.metadata:
+            continue
+        if not moment.has(instant.requested_time, instant.completion_time):
+            continue
+        head = timeline_avro.decode_commit_head(found.metadata, str(instant))
+        columns = contents.stored_columns(head)
+        if columns.schema and columns.operation != commits.Operation.COMPACT.value:
+            return partition_columns.whole(schemas.from_avro(columns.schema), config)
+    return _created_schema(config)
+
+
+def _created_schema(config: table_config.TableConfig) -> schemas.TableSchema:
     if config.create_schema is None:
         raise errors.FormatError(
             f"table {config.name!r} has no schema: no commit and no hoodie.table.create.schema"

@@ -6,9 +6,10 @@ in `history_tree`, parts of files in `history_files`, what writes it in `history
 `ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
 """
 
+import bisect
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from hoodie.timeline.history_tree import TreeFile
 
 DIRECTORY = history_tree.DIRECTORY
 
-_COLUMNS = [history_files.TIME, "completionTime"]
+_COLUMNS = [history_files.TIME, history_files.COMPLETION]
 _INSTANT_COLUMNS = [*_COLUMNS, "action", "metadata"]
 _ATTEMPTS_MAX = 3
 _SEARCHES_MAX = 32
@@ -123,6 +124,97 @@ class ArchivedTimeline:
                 continue
             return
         raise _vanished(self._storage)
+
+    def oldest_write(self) -> ArchivedInstant | None:
+        """Return the archived write with the smallest requested time; None for none.
+
+        Requests as for the manifest, and a part of a file, rarely more.
+
+        Raises:
+            FormatError: As `completion_time`.
+            StorageError: As `completion_time`.
+        """
+        for _ in range(_ATTEMPTS_MAX):
+            with contextlib.suppress(errors.NotFoundError):
+                return self._oldest_write(_manifest_files(self._storage))
+        raise _vanished(self._storage)
+
+    def writes(self, requested_from: str = "", completed_after: str = "") -> list[instants.Instant]:
+        """Return archived writes by requested time, without what they say of themselves.
+
+        A read of each part of a file that may have such a one, three of its columns.
+
+        Args:
+            requested_from: Only of this requested time or later ones.
+            completed_after: Only those that completed after this time, whenever they began.
+
+        Raises:
+            FormatError: As `completion_time`.
+            StorageError: As `completion_time`.
+        """
+
+        def is_wanted(part: history_files.Part) -> bool:
+            return part.last >= requested_from and part.newest > completed_after
+
+        found = {
+            each.instant.requested_time: each.instant
+            for each in self._in_parts(is_wanted, [*_COLUMNS, "action"])
+            if each.instant.action.is_write
+            and each.instant.requested_time >= requested_from
+            and str(each.instant.completion_time) > completed_after
+        }
+        return [found[time] for time in sorted(found)]
+
+    def contents_of(self, times: Collection[instants.InstantTime]) -> Iterator[ArchivedInstant]:
+        """Yield archived instants of some requested times, each once, in any order.
+
+        One part of a file is held at a time.
+
+        Raises:
+            FormatError: As `completion_time`.
+            StorageError: As `completion_time`.
+        """
+        wanted = sorted(times)
+
+        def is_wanted(part: history_files.Part) -> bool:
+            place = bisect.bisect_left(wanted, part.first)
+            return place < len(wanted) and wanted[place] <= part.last
+
+        left = set(times)
+        for each in self._in_parts(is_wanted, _INSTANT_COLUMNS):
+            if each.instant.requested_time in left:
+                left.remove(each.instant.requested_time)
+                yield each
+
+    def _in_parts(
+        self, is_wanted: Callable[[history_files.Part], bool], columns: Sequence[str]
+    ) -> Iterator[ArchivedInstant]:
+        """Yield the instants of some parts of all files; some may come twice."""
+        done: set[str] = set()
+        for _ in range(_ATTEMPTS_MAX):
+            try:
+                for each in _manifest_files(self._storage):
+                    if each.name in done:
+                        continue
+                    with history_files.HistoryFile(self._storage, each).opened() as opened:
+                        for part in opened.parts:
+                            if is_wanted(part):
+                                yield from _instants(opened.rows([part], columns))
+                    done.add(each.name)
+            except errors.NotFoundError:
+                continue
+            return
+        raise _vanished(self._storage)
+
+    def _oldest_write(self, files: tuple[TreeFile, ...]) -> ArchivedInstant | None:
+        for each in sorted(files, key=lambda file: file.first):
+            with history_files.HistoryFile(self._storage, each).opened() as opened:
+                for part in opened.parts:
+                    read = _instants(opened.rows([part], _INSTANT_COLUMNS))
+                    writes = [found for found in read if found.instant.action.is_write]
+                    if writes:
+                        return min(writes, key=lambda found: found.instant.requested_time)
+        return None
 
     def _newest_first(
         self, files: tuple[TreeFile, ...], before: str | None
@@ -243,7 +335,7 @@ def _instants(rows: pa.Table) -> list[ArchivedInstant]:
                 state=instants.State.COMPLETED,
                 completion_time=instants.checked_time(row["completionTime"]),
             ),
-            metadata=row["metadata"] or b"",
+            metadata=row.get("metadata") or b"",
         )
         for row in rows.to_pylist()
         if row["instantTime"] and row["completionTime"]

@@ -181,6 +181,14 @@ def read_rollback_target(
         return None
 
 
+def read_restored(
+    storage: Storage, completed: instants.Instant
+) -> tuple[instants.InstantTime, ...]:
+    """Return the instants that a completed restore took back."""
+    path = transitions.path(completed)
+    return rollback_avro.decode_restored(storage.read(path), path)
+
+
 def read_rollback_targets(
     storage: Storage,
     timeline: active.ActiveTimeline,

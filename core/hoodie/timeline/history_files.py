@@ -18,6 +18,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline.history_tree import TreeFile
 
 TIME = "instantTime"
+COMPLETION = "completionTime"
 
 _SECONDS_DIGITS = 14
 _EARLIEST, _LATEST = "", "9" * 17
@@ -32,12 +33,14 @@ class Part:
         first: No requested time in it is smaller.
         last: No requested time in it is greater.
         row_count: How many instants are in it.
+        newest: No completion time in it is greater.
     """
 
     number: int
     first: str
     last: str
     row_count: int
+    newest: str = _LATEST
 
     def may_hold(self, time: str) -> bool:
         """Return whether an instant of that requested time may be in it."""
@@ -95,14 +98,20 @@ def naming(file: TreeFile) -> Iterator[None]:
 
 
 def _parts(metadata: pq.FileMetaData) -> Iterator[Part]:
-    place = metadata.schema.to_arrow_schema().names.index(TIME)
+    names = metadata.schema.to_arrow_schema().names
+    place = names.index(TIME)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         statistics = group.column(place).statistics
         first, last = _EARLIEST, _LATEST
         if statistics is not None and statistics.has_min_max:
             first, last = _seconds(statistics.min), _seconds(statistics.max) + instants.SHORT_ENDING
-        yield Part(number=number, first=first, last=last, row_count=group.num_rows)
+        newest = _LATEST
+        if COMPLETION in names:
+            completions = group.column(names.index(COMPLETION)).statistics
+            if completions is not None and completions.has_min_max:
+                newest = _seconds(completions.max) + instants.SHORT_ENDING
+        yield Part(number=number, first=first, last=last, row_count=group.num_rows, newest=newest)
 
 
 def _seconds(time: str) -> str:

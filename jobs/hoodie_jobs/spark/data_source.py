@@ -9,6 +9,13 @@ Options:
     query        `snapshot` (default) or `read_optimized`: base files alone, without newer changes
     partition_values
                  where those of partition columns are taken from: `file` (default) or `path`
+    as.of.instant
+                 an earlier moment, as of which the table is read: an instant, `savepoint:INSTANT`,
+                 or a time; see `hoodie.read.travel`
+    as.of.rule   `completion` (default): writes count that had completed by then; or `requested`, by
+                 which Apache Hudi's readers go
+    as.of.columns
+                 `now` (default) or `then`: which columns of the table rows are shown with
 
 A partition of the scan is a file slice, or some small ones; it is read and merged by the core, and
 handed over as Arrow.
@@ -26,8 +33,8 @@ from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
 
 from hoodie import environment, errors, table
-from hoodie.model import partition_columns, predicates
-from hoodie.read import tasks
+from hoodie.model import moments, partition_columns, predicates
+from hoodie.read import tasks, travel
 from hoodie_jobs.spark import filters, packing
 
 FORMAT = "hoodie"
@@ -44,7 +51,9 @@ class HoodieDataSource(datasource.DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that the option names, or all of the table's."""
-        columns = _open(self.options).columns_of(_partition_values(self.options))
+        columns = _open(self.options).columns_of(
+            _partition_values(self.options), _as_of(self.options)
+        )
         wanted = _columns(self.options) or columns.names
         return arrow_types.from_arrow_schema(_selected(tasks.full_schema(columns), wanted))
 
@@ -96,6 +105,7 @@ class HoodieReader(datasource.DataSourceReader):
             where=predicates.all_of(self._pushed),
             is_read_optimized=_is_read_optimized(self._options),
             partition_values=_partition_values(self._options),
+            as_of=_as_of(self._options),
         )
         # Spark plans in a worker, where the number of cores is not known.
         groups = packing.packed(planned, None)
@@ -164,6 +174,22 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 def _partition_values(options: Mapping[str, str]) -> str:
     return options.get("partition_values", partition_columns.Source.FILE).lower()
+
+
+def _as_of(options: Mapping[str, str]) -> travel.AsOf | None:
+    given = options.get("as.of.instant")
+    rule = options.get("as.of.rule", moments.Rule.COMPLETION.value).lower()
+    columns = options.get("as.of.columns", travel.Columns.NOW.value).lower()
+    try:
+        found = moments.Rule(rule), travel.Columns(columns)
+    except ValueError as error:
+        raise errors.InvalidInputError(
+            f"options as.of.rule and as.of.columns are {rule!r} and {columns!r}, expected "
+            "completion or requested, and now or then"
+        ) from error
+    if given is None:
+        return None
+    return travel.AsOf(time=given, rule=found[0], columns=found[1])
 
 
 def _is_read_optimized(options: Mapping[str, str]) -> bool:

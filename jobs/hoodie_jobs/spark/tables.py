@@ -26,7 +26,7 @@ from hoodie import environment, table
 from hoodie.engine import local
 from hoodie.filegroup import log_scanning, parquet_reading
 from hoodie.model import partition_columns, predicates
-from hoodie.read import tasks
+from hoodie.read import tasks, travel
 from hoodie.storage import locations, protocol, uris
 from hoodie_jobs.spark import conditions, data_source, packing, reading
 
@@ -39,7 +39,7 @@ _SCAN_OPTIONS = {
 _FOOTERS_AT_ONCE = 16
 
 
-def read(
+def read(  # noqa: PLR0913 - a parameter an option
     spark: SparkSession,
     uri: str,
     columns: Sequence[str] | None = None,
@@ -47,6 +47,7 @@ def read(
     where: predicates.Predicate | None = None,
     is_read_optimized: bool = False,
     partition_values: str = partition_columns.Source.FILE,
+    as_of: travel.Given | None = None,
 ) -> DataFrame:
     """Return the rows of a snapshot that is taken now.
 
@@ -59,17 +60,24 @@ def read(
         where: Rows to return; None for all.
         is_read_optimized: Read base files alone: faster, without what is still in logs.
         partition_values: Where those of partition columns are taken from: `file` or `path`.
+        as_of: An earlier moment (`hoodie.read.travel`); None for the table as it is now.
 
     Raises:
         NotFoundError: There is no table, or no such column.
+        GoneError: The moment cannot be read any more.
         UnsupportedError: The table is of a version, or merges in a way, that is not read.
     """
     opened = table.open_table(uri, environment.system(parallelism=1))
+    there = opened.columns_of(partition_values, as_of)
     planned = opened.plan_read(
-        columns, where, is_read_optimized=is_read_optimized, partition_values=partition_values
+        there.names if columns is None else columns,
+        where,
+        is_read_optimized=is_read_optimized,
+        partition_values=partition_values,
+        as_of=as_of,
     )
-    full = tasks.full_schema(opened.columns_of(partition_values))
-    names = opened.schema.arrow.names if columns is None else columns
+    full = tasks.full_schema(there)
+    names = there.names if columns is None else columns
     wanted = _Wanted(pa.schema([full.field(name) for name in names]), where, full)
     scanned, merged = _divided(planned, wanted, opened.uri)
     frames = []

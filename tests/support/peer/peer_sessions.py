@@ -21,6 +21,8 @@ def begun(
     rows: pa.Table,
     write_settings: settings.WriteSettings = OPTIMISTIC,
     operation: commits.Operation = commits.Operation.UPSERT,
+    *,
+    writer_id: str = "ours",
 ) -> tuple[sessions.WriteSession, Sequence[commits.Written]]:
     """Begin a write, and write its data files; return what there is to commit."""
     env = environment.system(parallelism=2)
@@ -30,7 +32,7 @@ def begun(
         transaction=manager.TransactionOptions(
             settings=write_settings,
             lock=address_texts.parse("filesystem"),
-            author=authors.Author(writer_id="ours"),
+            author=authors.Author(writer_id=writer_id),
         ),
     )
     session = opened.begin_write(options, rows.column_names)

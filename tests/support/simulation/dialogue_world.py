@@ -27,7 +27,8 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     metadata slices, metadata files   its file slices; the data files that it has
     read, read optimized
     slices as-of=t50, read as-of=t50  as RFC-66's pseudocode has it: what had completed by then
-    read after=t20 through=t50        the rows of what completed between the two
+    read after=t20 through=t50        what changed between the two
+    pull NAME ordered=yes             what changed since a reader has pulled last; at first all
     snapshot NAME, read NAME          what a reader sees that looked at the timeline by then
 
 M is single, optimistic or non-blocking, which is taken where a table says nothing.
@@ -36,16 +37,18 @@ M is single, optimistic or non-blocking, which is taken where a table says nothi
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import environment, errors, table
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import file_names
-from hoodie.model import commits, predicates, results, schemas, settings, table_config
-from hoodie.read import planning
+from hoodie.model import commits, instants, results, schemas, settings, table_config
+from hoodie.read import changed_rows, changes
 from hoodie.read import tasks as read_tasks
 from hoodie.storage import locations, memory, protocol
 from hoodie.timeline import active, contents, metadata_timelines
@@ -72,7 +75,7 @@ TABLE_OPTIONS = {
     "foreign",
 }
 WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch", "rolls"}
-OTHER_OPTIONS = {"until", "ahead", "order", "as-of", "after", "through", "dies", "of"}
+OTHER_OPTIONS = {"ordered", "until", "ahead", "order", "as-of", "after", "through", "dies", "of"}
 _COMPLETED = r"\.hoodie/timeline/\d{17}_\d{17}\."
 DEATHS = {
     "before-data": re.compile(_COMPLETED),
@@ -105,6 +108,7 @@ class DialogueWorld:
         self.processes: dict[str, schedule.Process] = {}
         self.writing: dict[str, _Writing] = {}
         self.snapshots: dict[str, list[read_tasks.ReadTask]] = {}
+        self.positions: dict[str, str] = {}  # Of readers of increments.
         self.deaths: dict[str, re.Pattern[str]] = {}
         self.commands: Mapping[str, Callable[[Command], Iterable[str]]] = {
             "create": self._create,
@@ -134,6 +138,7 @@ class DialogueWorld:
             "indexes": self._indexes,
             "snapshot": self._take_snapshot,
             "read": self._read,
+            "pull": self._pull,
         }
 
     def answer(self, command: Command) -> list[str]:
@@ -473,29 +478,26 @@ class DialogueWorld:
         if "after" in command.options:
             return self._increment(command.options["after"], command.options["through"])
         if "as-of" in command.options:
-            planned = self._planned(command.options["as-of"])
+            planned = self._table().plan_read(as_of=_moment(command.options["as-of"]))
         elif name in ("", "optimized"):
             planned = self._table().plan_read(is_read_optimized=bool(name))
         else:
             planned = self.snapshots[name]
         return _shown(planned)
 
-    def _planned(
-        self, through: str, where: predicates.Predicate | None = None
-    ) -> list[read_tasks.ReadTask]:
-        opened = self._table()
-        query = read_tasks.Query(columns=tuple(opened.schema.arrow.names), where=where)
-        snapshot = self._snapshot(through)
-        planned = planning.plan(opened.uri, opened.config, opened.schema, snapshot, query)
-        return list(planned.tasks)
-
     def _increment(self, after: str, through: str) -> Iterable[str]:
-        """Yield the rows whose newest write completed after one time, and not after another."""
-        begin = dialogue_texts.instant_time(after)
-        writes = self._snapshot(through).timeline.completed_writes
-        valid = [each.requested_time for each in writes if str(each.completion_time) > begin]
-        of_valid = predicates.In(column=schemas.COMMIT_TIME, values=tuple(valid))
-        return _shown(self._planned(through, where=of_valid))
+        """Yield what changed between two completion times."""
+        return _changed(self._table().changes(_moment(after), until=_moment(through)))
+
+    def _pull(self, command: Command) -> Iterable[str]:
+        """Pull what changed since a reader has pulled last, at first everything."""
+        (name,) = command.arguments
+        is_ordered = command.options.get("ordered") == "yes"
+        found = self._table().changes(self.positions.get(name), is_ordered=is_ordered)
+        self.positions[name] = str(found.position)
+        yield from _changed(found)
+        yield from (f"late: {dialogue_texts.instant(each, None)}" for each in found.latecomers)
+        yield f"up to {found.position.time}"
 
 
 def _mortal(
@@ -522,6 +524,21 @@ def _shown(planned: Iterable[read_tasks.ReadTask]) -> list[str]:
     read = [batch for task in planned for batch in read_tasks.run(task)]
     rows = dialogue_texts.show_rows(pa.Table.from_batches(read)) if read else []
     return rows or ["no rows"]
+
+
+def _changed(found: changes.Changes) -> list[str]:
+    rows = found.read().read_all()
+    is_upsert = pc.equal(rows.column(changed_rows.CHANGE), changed_rows.UPSERT)
+    upserts = rows.filter(is_upsert).drop_columns([changed_rows.CHANGE])
+    gone = rows.filter(pc.invert(is_upsert)).column("id").to_pylist()
+    shown = dialogue_texts.show_rows(upserts) if upserts.num_rows else []
+    return [*shown, *(f"{key} is deleted" for key in sorted(gone))] or ["no rows"]
+
+
+def _moment(time: str) -> datetime:
+    """Return the time that `t21` means; its digits might be those of an instant."""
+    digits = dialogue_texts.instant_time(time)
+    return datetime.fromtimestamp(instants.parse_time(digits) / 1000, UTC)
 
 
 def _is_setting(name: str) -> bool:

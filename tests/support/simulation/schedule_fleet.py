@@ -27,6 +27,7 @@ from support.simulation import (
     schedule_files,
     schedule_history,
     schedule_lookups,
+    schedule_pulls,
     schedule_rollback,
     schedule_rows,
     schedule_savepoints,
@@ -399,7 +400,10 @@ class Fleet:
     def _remake_metadata_until_done(self, service: Client) -> None:
         others = {name for name in self.newest if not name.startswith("remaker")}
         while not others <= self.finished:
-            self._remake_metadata(service)
+            try:
+                self._remake_metadata(service)
+            except errors.ConflictError as error:  # The table changes faster than it is listed.
+                self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(2.0)
 
     def _remake_metadata(self, service: Client) -> None:
@@ -439,6 +443,7 @@ class Fleet:
         looking.act(self.transient, lambda: self._are_writers_done)
 
     def _read_until_done(self, reader: Client) -> None:
+        pulling = schedule_pulls.Pulling(self.world, reader)
         while True:
             is_last = self._are_writers_done
             begun_ms = self.time.now_ms
@@ -447,6 +452,8 @@ class Fleet:
                 self.time.note(f"{reader.author}: saw {sorted(read.writes)}")
                 if self.plan.indexers and self.plan.rows is None:
                     self.world.check_index_of_all()
+                if self.plan.pulls:
+                    pulling.pull()
                 if is_last:
                     return
             except errors.StorageError as error:

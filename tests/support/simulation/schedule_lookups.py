@@ -120,6 +120,7 @@ class LookupWorld(World):
     """One table, its lock service, and the processes that use them."""
 
     schema = SCHEMA
+    has_rows = True
     index = key_changes.RECORD_INDEX
 
     def __init__(self, time: schedule.Schedule, **options: Any) -> None:  # noqa: ANN401 - as of a world

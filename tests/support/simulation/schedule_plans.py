@@ -121,6 +121,7 @@ class Plan:
         pause_with_lock_ms_max: How long who has the lock is paused at most.
         page_names: How many names a page of a listing has; None for listings that are atomic.
         in_wait: What befalls processes at certain calls.
+        pulls: Whether readers pull increments by positions, too.
     """
 
     seed: int
@@ -177,6 +178,7 @@ class Plan:
     pause_with_lock_ms_max: int = SHORT_PAUSE_MS
     page_names: int | None = None
     in_wait: tuple[ambushes.Ambush, ...] = ()
+    pulls: bool = False
 
     @property
     def begins_ms(self) -> int:
@@ -254,6 +256,10 @@ VALUED_FROM = 500_000
 """From this seed on secondary indexes of their values, too."""
 
 
+PULLED_FROM = 500_000
+"""From this seed on readers pull increments by positions, beside what they read."""
+
+
 _INDEXES = (
     table_config.IndexKind.BUCKET,
     table_config.IndexKind.SIMPLE,
@@ -263,7 +269,7 @@ _INDEXES = (
 
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
-    plan = _plan_of(scenario, seed)
+    plan = replace(_plan_of(scenario, seed), pulls=seed >= PULLED_FROM)
     if seed >= ROWED_FROM and plan.indexers and plan.is_lying:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
         # A build makes more calls: at the rates of others few would ever end.

@@ -119,6 +119,8 @@ class RowsWorld(World):
     """One table of rows, its lock service, and the processes that use them."""
 
     schema = SCHEMA
+    has_rows = True
+    repeats_keys = True
 
     def __init__(  # noqa: PLR0913 - what a plan says, by name
         self,

@@ -112,6 +112,8 @@ class World:
     """One table, its lock service, and the processes that use them."""
 
     schema = SCHEMA
+    has_rows = False  # Whether data files hold rows.
+    repeats_keys = False  # Whether each file group has rows of the same keys.
     filters = 0  # How many bloom filters were judged.
     judgements = 0  # How often an index that was ready while others went on.
     skips = 0  # Of how many writes, by statistics, a read with a filter was.
@@ -197,6 +199,8 @@ class World:
             self.groups = (*GROUPS, replace(GROUPS[0], partition_path=ANOTHER_PARTITION))
         for path in sorted({each.partition_path for each in self.groups}):
             self.storage.create(files.join(path, file_names.PARTITION_METADATA), b"")
+        self.pulls = 0  # How many increments were pulled.
+        self.latecomers = 0  # How many writes of them completed at or below a position.
         self.listings = 0  # How many reads were made by the metadata table.
         self.remakes = 0  # How often it was begun or ended to make the metadata table again.
         self._doubts_cleared = 0  # How many late publications it was made after.

@@ -7,12 +7,13 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from hoodie import environment, errors, table
+from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, quantities, row_files, tables
 from hoodie.cli.views import outcomes, read_plans, rows
-from hoodie.model import partition_columns, predicates, schemas
+from hoodie.model import moments, partition_columns, predicates, schemas
+from hoodie.read import travel
 from hoodie.read import where as where_text
-from hoodie.storage import counted, locations
+from hoodie.storage import counted
 
 LIMIT_AT_TERMINAL = 20
 
@@ -26,6 +27,12 @@ these are not used, and how many requests planning takes.
 
 With --partition-values path, values of partition columns are those of the partition paths: the
 texts of times, and of dates with slashes, as Apache Hudi's readers extract them.
+
+--as-of reads the table as it was: right after an instant completed, at a savepoint
+(savepoint:INSTANT), or at a time, with an offset (2026-11-28T06:32:19+01:00, or Z) or in the time
+zone of the timeline. Writes count that had completed by then; with --as-of-rule requested, those
+that had been requested, which is the rule of Apache Hudi's readers. What was cleaned since is
+refused, and the message names the earliest time that can be read.
 """
 EXAMPLES = """Examples:
 
@@ -34,6 +41,8 @@ EXAMPLES = """Examples:
   hoodie read /data/trips --where "driver is null or not (fare in (0, 1))"
   hoodie read /data/trips --meta --limit 3
   hoodie read /data/trips --where "fare > 20" --explain
+  hoodie read /data/trips --as-of 20261121093012345
+  hoodie read /data/trips --as-of "2026-11-21 09:30" --as-of-columns then
 
 The grammar of --where; keywords are case-insensitive:
 
@@ -80,6 +89,28 @@ def read(  # noqa: PLR0913 - a parameter an option
             "of Apache Hudi that extract them.",
         ),
     ] = partition_columns.Source.FILE,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="MOMENT",
+            help="An instant, savepoint:INSTANT, or a time.",
+            show_default="now",
+        ),
+    ] = None,
+    as_of_rule: Annotated[
+        moments.Rule,
+        typer.Option(
+            metavar="RULE",
+            help="With --as-of: writes count by their completion, or when they were requested.",
+        ),
+    ] = moments.Rule.COMPLETION,
+    as_of_columns: Annotated[
+        travel.Columns,
+        typer.Option(
+            metavar="now|then", help="With --as-of: the table's columns of now, or of then."
+        ),
+    ] = travel.Columns.NOW,
     output_path: Annotated[
         str,
         typer.Option(
@@ -113,10 +144,16 @@ def read(  # noqa: PLR0913 - a parameter an option
 ) -> None:
     """Read the rows of a table."""
     predicate = where_text.parse(where) if where is not None else None
+    moment = None
+    if as_of is not None:
+        moment = travel.AsOf(time=as_of, rule=as_of_rule, columns=as_of_columns)
+    elif (as_of_rule, as_of_columns) != (moments.Rule.COMPLETION, travel.Columns.NOW):
+        raise typer.BadParameter("--as-of-rule and --as-of-columns go with --as-of")
     if explain:
         _explain(
             uri,
             predicate,
+            moment,
             is_read_optimized=read_optimized,
             source=partition_values,
             as_json=as_json,
@@ -125,16 +162,18 @@ def read(  # noqa: PLR0913 - a parameter an option
     is_file = output_path != row_files.STANDARD_OUTPUT
     if is_file:
         row_files.check_path(output_path)
-        _check_outside(output_path, uri)
+        row_files.check_outside(output_path, uri)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
-        names = _columns(columns, opened, is_meta_wanted=is_meta_wanted)
+        there = opened.columns_of(partition_columns.Source.FILE, moment).names
+        names = _columns(columns, there, is_meta_wanted=is_meta_wanted)
         display.phase("reading")
         found = opened.read(
             names,
             predicate,
             is_read_optimized=read_optimized,
             partition_values=partition_values,
+            as_of=moment,
         )
         if is_file:
             _to_file(_limited(found, limit), opened.uri, output_path, display, as_json=as_json)
@@ -148,6 +187,7 @@ def read(  # noqa: PLR0913 - a parameter an option
 def _explain(
     uri: str,
     predicate: predicates.Predicate | None,
+    moment: travel.AsOf | None,
     *,
     is_read_optimized: bool,
     source: partition_columns.Source,
@@ -164,7 +204,10 @@ def _explain(
         requests.clear()
         display.phase("planning")
         plan = opened.explain_read(
-            where=predicate, is_read_optimized=is_read_optimized, partition_values=source
+            where=predicate,
+            is_read_optimized=is_read_optimized,
+            partition_values=source,
+            as_of=moment,
         )
         shown = read_plans.document(opened.uri, plan, requests)
     if as_json:
@@ -212,13 +255,13 @@ def _limited(found: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchRe
     return found if limit is None else row_files.head(found, limit)
 
 
-def _columns(text: str | None, opened: table.Table, *, is_meta_wanted: bool) -> list[str] | None:
-    """Return the columns to read; None for all but the meta columns.
+def _columns(text: str | None, there: list[str], *, is_meta_wanted: bool) -> list[str] | None:
+    """Return the columns to read of those that are there; None for all but the meta columns.
 
     Raises:
         NotFoundError: There is no such column.
     """
-    known = [*schemas.META_COLUMNS, *opened.schema.arrow.names]
+    known = [*schemas.META_COLUMNS, *there]
     names = options.names(text, "--columns") if text is not None else None
     for name in names or ():
         if name not in known:
@@ -227,20 +270,8 @@ def _columns(text: str | None, opened: table.Table, *, is_meta_wanted: bool) -> 
             )
     if not is_meta_wanted:
         return list(names) if names is not None else None
-    plain = opened.schema.arrow.names if names is None else names
+    plain = there if names is None else names
     return [*schemas.META_COLUMNS, *(name for name in plain if name not in schemas.META_COLUMNS)]
-
-
-def _check_outside(output_path: str, uri: str) -> None:
-    """Refuse to put a file into the table itself, where other readers would take it for data.
-
-    Raises:
-        InvalidInputError: The output lies in the table's folder.
-    """
-    if locations.resolve(output_path).is_within(locations.resolve(uri)):
-        raise errors.InvalidInputError(
-            f"output {output_path} lies in the table's own folder, expected another"
-        )
 
 
 COMMAND = command.Command(

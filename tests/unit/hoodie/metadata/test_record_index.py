@@ -248,6 +248,19 @@ def test_read_of_keys_looks_into_their_file_groups_alone(tmp_path: Path) -> None
     assert explained(indexed, "a = 0").skipped == 0
 
 
+def test_read_of_base_files_alone_has_keys_that_log_files_have_deleted(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.write([row(key) for key in range(6)])
+    indexed.reopen()
+    indexed.small.compact()
+    indexed.delete([{"id": "1", "part": "p1"}])
+    indexed.reopen()
+    condition = where.parse("id = '1'")
+    assert not indexed.small.rows(where=condition)
+    found = indexed.small.rows(where=condition, is_read_optimized=True)
+    assert [each["id"] for each in found] == ["1"]
+
+
 @pytest.mark.parametrize("is_partitioned", [False, True])
 def test_index_is_not_asked_for_logs_that_apache_hudi_may_have_written(
     tmp_path: Path, *, is_partitioned: bool

@@ -1,0 +1,159 @@
+"""`hoodie changes`: what changed in a table since a position."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hoodie import environment, errors, table
+from hoodie.cli import command, options, output, progress, quantities, row_files, tables
+from hoodie.cli.views import outcomes
+from hoodie.maintenance import consumers
+from hoodie.read import changes as row_changes
+from hoodie.storage import local_files
+
+DETAILS = """Each changed row comes once, as it is at the end of the range, with the column _change
+before the others: upsert, or delete with the columns of its key and partition alone. Rows that lost
+against others by their order did not change. Without a position all rows come, as upserts.
+
+The position after them is printed to standard error, or kept in the file of --position, which the
+next run begins at: it changes only when all rows were written. --consumer begins where a declared
+consumer is, and with --advance records the new position; cleaning waits for it.
+
+What was cleaned or trimmed since the position is an error, and so are writes that were rolled back
+since. With --or-all all rows come then, and a note says so: what a reader has and they have not is
+gone. A write that completed at or below the position after it was given out is not left out; a
+warning names it.
+"""
+EXAMPLES = """Examples:
+
+  hoodie changes /data/trips --position trips.position --output changes.parquet
+  hoodie changes /data/trips --since "2026-11-21 09:30" --no-deletes
+  hoodie changes /data/trips --consumer billing --advance --json
+"""
+
+
+def changes(  # noqa: PLR0913 - a parameter an option
+    uri: options.TableUri,
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="POSITION", help="A position, an instant, or a time."),
+    ] = None,
+    position: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where the position is kept; it may not be there yet."),
+    ] = None,
+    consumer: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Begin where this consumer is.")
+    ] = None,
+    advance: Annotated[
+        bool,
+        typer.Option("--advance", metavar="", help="With --consumer: record the new position."),
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns, in this order.", show_default="all"),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MOMENT", help="An instant or a time to read up to.", show_default="now"
+        ),
+    ] = None,
+    no_deletes: Annotated[
+        bool, typer.Option("--no-deletes", metavar="", help="Leave deleted rows out.")
+    ] = False,
+    ordered: Annotated[
+        bool,
+        typer.Option(
+            "--ordered", metavar="", help="End before writes that are younger than a pending one."
+        ),
+    ] = False,
+    or_all: Annotated[
+        bool,
+        typer.Option("--or-all", metavar="", help="Read all rows where the changes are gone."),
+    ] = False,
+    output_path: Annotated[
+        str,
+        typer.Option(
+            "--output", metavar="FILE", help="A .parquet or .csv file; - is standard output."
+        ),
+    ] = row_files.STANDARD_OUTPUT,
+    as_json: options.AsJson = False,
+) -> None:
+    """Read what changed since a position."""
+    if sum(each is not None for each in (since, position, consumer)) > 1:
+        raise typer.BadParameter("expected one of --since, --position and --consumer")
+    if advance and consumer is None:
+        raise typer.BadParameter("--advance goes with --consumer")
+    is_file = output_path != row_files.STANDARD_OUTPUT
+    if is_file:
+        row_files.check_path(output_path)
+        row_files.check_outside(output_path, uri)
+    begin = since if position is None else _kept(Path(position))
+    with progress.Display() as display:
+        opened = tables.open_table(uri, environment.system(), display)
+        display.phase("planning")
+        found = opened.changes(
+            begin,
+            consumer=consumer,
+            columns=None if columns is None else options.names(columns, "--columns"),
+            until=until,
+            has_deletes=not no_deletes,
+            is_ordered=ordered,
+            falls_back=or_all,
+        )
+        display.phase("reading")
+        rows = found.read()
+        if is_file:
+            count = row_files.write_file(rows, output_path, display.rows)
+            display.close()
+            shown = outcomes.ReadDocument(table=opened.uri, output=output_path, rows=count)
+            if as_json:
+                output.document(shown)
+            else:
+                output.line(outcomes.read_line(shown))
+        else:
+            row_files.write_standard_output(rows, display.rows, is_json=as_json)
+            display.close()
+    _keep(opened, found, position, consumer if advance else None)
+
+
+def _kept(path: Path) -> str | None:
+    """Return the position in a file; None where there is no file."""
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise errors.InvalidInputError(f"cannot read the position in {path}: {error}") from error
+
+
+def _keep(
+    opened: table.Table,
+    found: row_changes.Changes,
+    path: str | None,
+    consumer: str | None,
+) -> None:
+    """Keep the new position where the next run looks for it, and show it."""
+    if path is not None:
+        target, content = Path(path), f"{found.position}\n".encode()
+        with (
+            local_files.reported("write", path),
+            local_files.temporary_file(target, content, is_durable=True) as temporary,
+        ):
+            temporary.replace(target)
+    if consumer is not None:
+        opened.advance_consumer(
+            consumer, consumers.Progress(to=found.position.time, position=str(found.position))
+        )
+    what = "all rows" if found.is_snapshot else quantities.counted(len(found.writes), "write")
+    output.note(f"{what}; position {found.position}")
+
+
+COMMAND = command.Command(
+    run=changes,
+    details=DETAILS,
+    examples=EXAMPLES,
+)

@@ -1,0 +1,335 @@
+"""Which moments of a table cannot be read any more, because files of them are gone.
+
+Terms:
+    gap   a span of times, of which no moment can be read
+
+A clean deletes file slices that newer ones had replaced. Each file that it deleted leaves a gap
+from the moment at which it came to the one at which its slice was replaced: whoever reads as of
+then would get an older version of its rows, or none, without a word. Moments between gaps stay
+readable, such as those of savepoints. A restore leaves a gap as well, from the first instant that
+it took back to its own completion.
+
+A clean deletes nothing that was replaced after it was requested, so that only those matter that
+were requested after the moment. They are on the timeline or in the archive.
+
+Source: protocol.md: Reads as of a moment.
+"""
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from hoodie import errors
+from hoodie.filegroup import listing, snapshots
+from hoodie.format import clean_avro, timeline_avro
+from hoodie.model import files, instants, moments
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, archived, contents
+
+_ALWAYS = instants.InstantTime("")
+"""Below every time."""
+
+_BEGINNING = instants.format_time(0)
+"""Before every instant: there was nothing that a restore could have rolled back."""
+
+_NEW_GROUP = "null"
+"""What a write says that it stood on where it began a file group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A span of times of which no moment can be read.
+
+    Attributes:
+        first: The first of them.
+        end: The first time after them that can be read, for all that this gap tells.
+        cause: What has left it, as part of a sentence.
+        group: Of which file group files are gone; None if it is the whole table's.
+    """
+
+    first: instants.InstantTime
+    end: instants.InstantTime
+    cause: str
+    group: files.FileGroupId | None = None
+
+    def has(self, time: instants.InstantTime) -> bool:
+        """Return whether a time is in it."""
+        return self.first <= time < self.end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deletion:
+    """What a clean deleted, or is going to delete.
+
+    Attributes:
+        clean: The clean.
+        paths: Of the files; None if that is not known.
+    """
+
+    clean: instants.Instant
+    paths: frozenset[str] | None
+
+
+def check_readable(
+    storage: Storage,
+    snapshot: snapshots.Snapshot,
+    moment: moments.Moment,
+    groups: Collection[files.FileGroupId] | None = None,
+) -> None:
+    """Refuse a moment that cannot be read any more.
+
+    Args:
+        storage: The table's.
+        snapshot: Of the table as it is now.
+        moment: That is to be read.
+        groups: File groups of which it is to be read; None for all.
+
+    Raises:
+        GoneError: It is in a gap; the message says from when on the table can be read.
+        FormatError: A clean on the timeline is damaged.
+    """
+    found = gaps(storage, snapshot, moment)
+    if groups is not None:
+        wanted = frozenset(groups)
+        found = [each for each in found if each.group is None or each.group in wanted]
+    _refuse(storage, found, moment)
+
+
+def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> None:
+    """Refuse a moment after which writes may have completed that are not known any more.
+
+    Raises:
+        GoneError: The history was trimmed, or the table restored since.
+    """
+    found = list(_of_trimming(storage, snapshot, moment))
+    if moment.time > _BEGINNING:
+        found += _of_restores(storage, snapshot.timeline)
+    _refuse(storage, found, moment)
+
+
+def _refuse(storage: Storage, found: Collection[Gap], moment: moments.Moment) -> None:
+    hit = next((each for each in found if each.has(moment.time)), None)
+    if hit is None:
+        return
+    readable = earliest_readable(found, moment.time)
+    raise errors.GoneError(
+        f"{storage.uri} cannot be read as of {moment.time} any more: {hit.cause}; the earliest "
+        f"time after it that can be read is {readable}",
+        readable,
+    )
+
+
+def is_before_first(
+    storage: Storage, timeline: active.ActiveTimeline, moment: moments.Moment
+) -> bool:
+    """Return whether the table had no write yet; some requests to the archive unless it had.
+
+    Of a moment that can be read: what was trimmed is not known.
+    """
+    times = timeline.write_completion_times
+    if any(moment.has(time, completed) for time, completed in times.items()):
+        return False
+    oldest = archived.ArchivedTimeline(storage).oldest_write()
+    if oldest is None:
+        return True
+    instant = oldest.instant
+    return not moment.has(instant.requested_time, instant.completion_time)
+
+
+def earliest_readable(found: Iterable[Gap], time: instants.InstantTime) -> instants.InstantTime:
+    """Return the first time, not before a given one, that no gap has."""
+    for each in sorted(found, key=lambda gap: gap.first):
+        if each.has(time):
+            time = each.end
+    return time
+
+
+def gaps(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> list[Gap]:
+    """Return all gaps that end after a moment, those of restores among them.
+
+    A request for each clean and each restore on the timeline that was requested after the moment,
+    and the archive from there on, if it goes so far; names of files in the partitions in which such
+    a clean deleted anything.
+
+    Raises:
+        FormatError: A clean or a restore is damaged.
+    """
+    return [
+        *_of_restores(storage, snapshot.timeline),
+        *_of_cleans(storage, snapshot, moment),
+        *_of_trimming(storage, snapshot, moment),
+    ]
+
+
+def _of_restores(storage: Storage, timeline: active.ActiveTimeline) -> Iterator[Gap]:
+    for each in timeline.completed:
+        if each.action is not instants.Action.RESTORE:
+            continue
+        assert each.completion_time is not None, each
+        try:
+            taken_back = contents.read_restored(storage, each)
+        except errors.FormatError:
+            yield Gap(
+                first=_ALWAYS,
+                end=each.completion_time,
+                cause=f"what {each} rolled back is not known",
+            )
+            continue
+        if taken_back:
+            yield Gap(
+                first=min(taken_back),
+                end=each.completion_time,
+                cause=f"{each} rolled back what was written since {min(taken_back)}",
+            )
+
+
+def _of_cleans(
+    storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment
+) -> Iterator[Gap]:
+    deletions = list(_deletions(storage, snapshot.timeline, moment.time))
+    cleans = {
+        path: each.clean
+        for each in sorted(deletions, key=lambda each: each.clean.requested_time, reverse=True)
+        for path in each.paths or ()
+    }
+    for each in deletions:
+        if each.paths is None:
+            yield Gap(
+                first=_ALWAYS,
+                end=each.clean.requested_time,
+                cause=f"what {each.clean} deletes is not known",
+            )
+    if not cleans:
+        return
+    there = frozenset(
+        each.path
+        for partition_path in {path.rpartition("/")[0] for path in cleans}
+        for each in snapshot.listing.files(partition_path)
+    )
+    whole = replace(
+        snapshot,
+        listing=listing.With(snapshot.listing, cleans.keys() - there),
+        compactions={},
+        replaced={},
+    )
+    time_of = _times(snapshot.timeline, moment.rule)
+    replacements = _replacements(storage, snapshot, moment.rule)
+    for partition_path in sorted({path.rpartition("/")[0] for path in cleans}):
+        for slices in whole.view.slices(partition_path):
+            yield from _of_group(slices, cleans, time_of, replacements)
+
+
+def _of_group(
+    slices: tuple[files.FileSlice, ...],
+    cleans: Mapping[str, instants.Instant],
+    time_of: Callable[[instants.InstantTime], instants.InstantTime | None],
+    replacements: Mapping[files.FileGroupId, instants.InstantTime],
+) -> Iterator[Gap]:
+    """Yield a gap for each file of a file group that a clean deleted or is going to delete.
+
+    Args:
+        slices: All that there were, newest first.
+        cleans: The first clean that deletes a file, by the file's path.
+        time_of: Returns when a write was there; None if nothing tells.
+        replacements: When file groups were retired.
+    """
+    newer: instants.InstantTime | None = replacements.get(slices[0].group)
+    for each in slices:
+        for data_file in each.data_files:
+            clean = cleans.get(data_file.path)
+            if clean is None:
+                continue
+            # It deletes nothing that was replaced later.
+            end = min(newer or clean.requested_time, clean.requested_time)
+            first = time_of(data_file.instant_time) or data_file.instant_time
+            if first < end:
+                yield Gap(
+                    first=first,
+                    end=end,
+                    cause=f"{clean} deleted {data_file.path}",
+                    group=each.group,
+                )
+        if each.base_file is not None:
+            newer = time_of(each.base_instant_time) or each.base_instant_time
+
+
+def _times(
+    timeline: active.ActiveTimeline, rule: moments.Rule
+) -> Callable[[instants.InstantTime], instants.InstantTime | None]:
+    if rule is moments.Rule.REQUESTED:
+        return lambda requested_time: requested_time
+    return timeline.completion_time
+
+
+def _replacements(
+    storage: Storage, snapshot: snapshots.Snapshot, rule: moments.Rule
+) -> Mapping[files.FileGroupId, instants.InstantTime]:
+    if rule is moments.Rule.COMPLETION:
+        return snapshot.replaced
+    requested = {
+        str(each.completion_time): each.requested_time
+        for each in snapshot.timeline.completed_writes
+    }
+    return {group: requested[time] for group, time in snapshot.replaced.items()}
+
+
+def _deletions(
+    storage: Storage, timeline: active.ActiveTimeline, since: instants.InstantTime
+) -> Iterator[_Deletion]:
+    """Yield what cleans deleted that were requested after a time, in any order."""
+    seen = set()
+    for each in timeline.instants:
+        if each.action is not instants.Action.CLEAN or each.requested_time <= since:
+            continue
+        found = _deletion(storage, each)
+        if found is not None:
+            seen.add(each.requested_time)
+            yield found
+    if all(each.last <= since for each in archived.newest_files(storage)):
+        return
+    newest_first = archived.ArchivedTimeline(storage).newest_first()
+    for old in itertools.takewhile(lambda each: each.instant.requested_time > since, newest_first):
+        if old.instant.action is instants.Action.CLEAN and old.instant.requested_time not in seen:
+            paths = None
+            if old.metadata:
+                paths = clean_avro.decode_metadata(old.metadata, str(old.instant)).paths
+            yield _Deletion(clean=old.instant, paths=paths)
+
+
+def _deletion(storage: Storage, clean: instants.Instant) -> _Deletion | None:
+    """Return what a clean on the timeline deletes; None if it was withdrawn or archived since."""
+    try:
+        if clean.is_completed:
+            paths = contents.read_clean(storage, clean).paths
+            if paths:
+                return _Deletion(clean=clean, paths=paths)
+        # Of a completed one, too: a crash may leave its file without content.
+        return _Deletion(clean=clean, paths=contents.read_clean_plan(storage, clean).paths)
+    except errors.NotFoundError:
+        if active.listed(storage).find(clean.requested_time) is None:
+            return None
+        return _Deletion(clean=clean, paths=None)
+    except (errors.FormatError, errors.UnsupportedError):
+        return _Deletion(clean=clean, paths=None)
+
+
+def _of_trimming(
+    storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment
+) -> Iterator[Gap]:
+    """Yield the gap before the oldest instant that is known, if there may have been older ones.
+
+    Of a table without an archive all instants are known. The archive may have been trimmed; then
+    it began with a write that found file groups there, or data files are older.
+    """
+    oldest = archived.ArchivedTimeline(storage).oldest_write()
+    if oldest is None or moment.time >= oldest.instant.requested_time:
+        return
+    time = oldest.instant.requested_time
+    commit = timeline_avro.decode_commit(oldest.metadata, str(oldest.instant))
+    is_first = all(each.prev_commit in {_NEW_GROUP, time} for each in commit.stats)
+    if not is_first or any(
+        each.instant_time < time
+        for partition_path in snapshot.listing.partitions()
+        for each in snapshot.listing.files(partition_path)
+    ):
+        yield Gap(first=_ALWAYS, end=time, cause=f"the history before {time} was trimmed")

@@ -1,0 +1,240 @@
+"""The changes of a table since a position, to be read: upserted rows, and keys that are gone.
+
+A key has one change at most. It may be gone from one file group because it moved to another: a
+delete whose key is upserted in the same partition is none, or in a table with a global index
+anywhere. So deletes come after the upserts of their partition.
+
+Memory: what is read ahead, and of one partition the keys that are gone; with a global index of the
+whole table.
+"""
+
+import functools
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.engine import ahead
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import past, snapshots
+from hoodie.model import instants, moments
+from hoodie.read import changed_rows, increments, planning, tasks
+from hoodie.read.positions import Position
+from hoodie.storage.protocol import Storage
+
+logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+_AHEAD_BYTES = 256 << 20
+_KEYS_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What changed since a position.
+
+    Attributes:
+        position: Keep its text: the next read begins there.
+        is_snapshot: Whether these are all rows of the table, and not the changes since a position:
+            rows that a reader has and that are not among them are gone.
+        writes: The writes whose rows they are, by completion time; none of a snapshot.
+        latecomers: Those of them that completed at or below the position before, after it was given
+            out: by other engines whose clocks are behind, or without a lock.
+        columns: Of the rows.
+        units: A task for each unit of file groups, by partition.
+        slices: Of a snapshot, a task for each file slice.
+        has_deletes: Whether deletes are read.
+        is_global: Whether a key is one row of the table, whichever its partition.
+        storage: The table's.
+        engine: Reads.
+    """
+
+    position: Position
+    is_snapshot: bool
+    writes: tuple[instants.Instant, ...] = ()
+    latecomers: tuple[instants.Instant, ...] = ()
+    columns: pa.Schema
+    units: tuple[changed_rows.UnitTask, ...] = ()
+    slices: tuple[tasks.ReadTask, ...] = ()
+    has_deletes: bool = True
+    is_global: bool = False
+    storage: Storage = field(repr=False, compare=False)
+    engine: Engine = field(repr=False, compare=False)
+
+    def read(self) -> pa.RecordBatchReader:
+        """Return the changes: a column `_change` of `upsert` and `delete`, then the others.
+
+        Of deleted rows the columns of key and partition alone are not null.
+        """
+        return pa.RecordBatchReader.from_batches(self.columns, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        if self.is_snapshot:
+            yield from self._streamed(_of_slice, self.slices)
+            return
+        deletes = functools.partial(changed_rows.deletes, storage=self.storage)
+        upserts = functools.partial(changed_rows.upserts, storage=self.storage)
+        for scope in self._scopes():
+            gone = None
+            if self.has_deletes:
+                gone = _Gone(pa.concat_tables(self.engine.map(deletes, scope)))
+            for batch in self._streamed(upserts, scope):
+                if gone is not None:
+                    gone.leave_out(batch.column(batch.num_columns - 1))
+                yield _shown(batch, self.columns)
+            if gone is not None:
+                yield from (_shown(batch, self.columns) for batch in gone.left().to_batches())
+
+    def _scopes(self) -> Iterator[Sequence[changed_rows.UnitTask]]:
+        if self.is_global:
+            if self.units:
+                yield self.units
+            return
+        for _, same in itertools.groupby(self.units, key=_partition_of):
+            yield tuple(same)
+
+    def _streamed(
+        self, run: Callable[[Item], Iterator[pa.RecordBatch]], items: Sequence[Item]
+    ) -> Iterator[pa.RecordBatch]:
+        bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
+        return ahead.streams(run, items, self.engine.parallelism, bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a reader asks for.
+
+    Attributes:
+        begin: Where it is: a position, or a completion time; None for all rows.
+        until: Completion time of the end; None for the newest.
+        columns: Of the rows.
+        has_deletes: As in `increments.Wanted`.
+        is_ordered: As in `increments.Wanted`.
+        falls_back: Whether all rows are wanted where the changes cannot be found any more.
+    """
+
+    begin: Position | instants.InstantTime | None
+    until: instants.InstantTime | None
+    columns: tuple[str, ...]
+    has_deletes: bool
+    is_ordered: bool
+    falls_back: bool
+
+
+def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Changes:
+    """Return the changes that a reader asks for; cost and errors as of `increments.plan`."""
+    if wanted.begin is None:
+        return _all_rows(source, snapshot, wanted)
+    asked = increments.Wanted(
+        since=wanted.begin,
+        until=wanted.until,
+        has_deletes=wanted.has_deletes,
+        is_ordered=wanted.is_ordered,
+        columns=wanted.columns,
+    )
+    try:
+        increment = increments.plan(source, snapshot, asked)
+    except errors.GoneError as error:
+        if not wanted.falls_back:
+            raise
+        logger.warning("%s: all rows are read: %s", source.storage.uri, error)
+        return _all_rows(source, snapshot, wanted)
+    for each in increment.latecomers:
+        logger.warning(
+            "%s: %s completed at %s, at or below the position before",
+            source.storage.uri,
+            each,
+            each.completion_time,
+        )
+    return Changes(
+        position=increment.position,
+        is_snapshot=False,
+        writes=increment.writes,
+        latecomers=increment.latecomers,
+        columns=changed_rows.schema_of(source.schema, wanted.columns),
+        units=increment.tasks,
+        has_deletes=wanted.has_deletes,
+        is_global=source.config.has_global_index,
+        storage=source.storage,
+        engine=source.engine,
+    )
+
+
+def _all_rows(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Changes:
+    """Return all rows of a table, as if each was new."""
+    end = increments.end_of(snapshot.timeline, source.config, source.clock_ms)
+    moment = moments.Moment(time=end if wanted.until is None else min(end, wanted.until))
+    past.check_readable(source.storage, snapshot, moment)
+    query = tasks.Query(columns=wanted.columns)
+    planned = planning.plan(
+        source.storage.uri,
+        source.config,
+        source.schema,
+        snapshots.as_of(source.storage, snapshot, moment),
+        query,
+    )
+    return Changes(
+        position=increments.position_at(source.config, snapshot.timeline, moment.time),
+        is_snapshot=True,
+        columns=changed_rows.schema_of(source.schema, wanted.columns),
+        slices=planned.tasks,
+        storage=source.storage,
+        engine=source.engine,
+    )
+
+
+class _Gone:
+    """Keys that are gone from where they were, but for those that are elsewhere."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+        self._waiting: list[pa.Array] = []
+        self._count = 0
+
+    def leave_out(self, keys: pa.Array) -> None:
+        """Leave out keys; several times together, since each looks at all that are gone."""
+        if not self._rows.num_rows:
+            return
+        self._waiting.append(keys)
+        self._count += len(keys)
+        if self._count >= _KEYS_AT_ONCE:
+            self._leave_out()
+
+    def left(self) -> pa.Table:
+        """Return the rows of the keys that are left."""
+        self._leave_out()
+        return self._rows
+
+    def _leave_out(self) -> None:
+        if self._waiting:
+            found = pa.chunked_array(self._waiting, pa.string())
+            keys = self._rows.column(self._rows.num_columns - 1)
+            self._rows = self._rows.filter(pc.invert(pc.is_in(keys, value_set=found)))
+        self._waiting, self._count = [], 0
+
+
+def _of_slice(task: tasks.ReadTask) -> Iterator[pa.RecordBatch]:
+    schema = changed_rows.schema_of(task.schema, task.query.columns)
+    for batch in tasks.run(task):
+        change = pa.repeat(pa.scalar(changed_rows.UPSERT), batch.num_rows)
+        yield pa.RecordBatch.from_arrays([change, *batch.columns], schema=schema)
+
+
+def _shown(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without the record keys beside it."""
+    return pa.RecordBatch.from_arrays(batch.columns[:-1], schema=columns)
+
+
+def _partition_of(unit: changed_rows.UnitTask) -> str:
+    found = (*unit.before, *unit.after)
+    return found[0].group.partition_path if found else ""
+
+
+def _size_bytes(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)

@@ -1,0 +1,490 @@
+"""Increments: which rows of a table changed between a position and a later time.
+
+    position    what a reader has seen: all that had completed by then, but for latecomers
+    range       the writes that it has not seen, up to a completion time
+    latecomer   a write that completed at or below the position after that was given out
+    unit        a file group, or several between which a write of the range moved rows
+
+An increment is the difference of two snapshots, one of what the reader has seen and one of the end
+of the range, of the file groups that writes of the range touched; the others are equal in both. So
+compactions, clusterings and cleans in between change nothing, and a chain of increments is the
+snapshot. `changed_rows` has the rows.
+
+A compaction touches no row, and its file groups are not read, with one exception. Log files that
+completed before the position, and behind the compaction's plan, are merged on top of its base file
+from then on; before, those that the compaction merged may have come after them. Rows of equal
+ordering values may change by that, so that such file groups are compared row by row.
+
+The end of a range is the newest completion time below which nothing completes any more, as far as
+that is known; where a reader asks for order, it is below the first write that was requested after
+one that is still pending (S88).
+
+Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increments.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hoodie import errors
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import past, snapshots
+from hoodie.format import timeline_avro
+from hoodie.maintenance import consumers
+from hoodie.model import commits, files, instants, moments, schemas, table_config
+from hoodie.read import changed_rows, positions
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, archived, contents
+
+_READ_AT_ONCE = 256
+"""So many commits are read before what they touched is added up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table, and what reads it.
+
+    Attributes:
+        storage: The table's.
+        config: Its configuration.
+        schema: The columns of rows.
+        engine: Reads commits.
+        clock_ms: What our clock says, since the epoch.
+    """
+
+    storage: Storage
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+    engine: Engine
+    clock_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a reader asks for.
+
+    Attributes:
+        since: Where it is: a position, or a completion time, by which no latecomers are found.
+        until: Completion time of the end; None for the newest.
+        has_deletes: Whether deleted rows are asked for.
+        is_ordered: Whether the range ends below what is still in flight.
+        columns: Of the rows.
+    """
+
+    since: positions.Position | instants.InstantTime
+    until: instants.InstantTime | None = None
+    has_deletes: bool = True
+    is_ordered: bool = False
+    columns: tuple[str, ...]
+
+    @property
+    def time(self) -> instants.InstantTime:
+        """Completion time up to which the reader has read."""
+        return self.since.time if isinstance(self.since, positions.Position) else self.since
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Increment:
+    """An increment, planned.
+
+    Attributes:
+        position: From which the next one begins.
+        writes: The writes of the range, compactions left out, by completion time.
+        latecomers: Those of them that completed at or below the position before.
+        tasks: A task for each unit, by partition.
+    """
+
+    position: positions.Position
+    writes: tuple[instants.Instant, ...]
+    latecomers: tuple[instants.Instant, ...]
+    tasks: tuple[changed_rows.UnitTask, ...]
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What writes of a range touched.
+
+    Attributes:
+        groups: File groups that they wrote to or retired.
+        compacted: Those of compactions.
+        moves: For each write that retired file groups, these and those that it wrote.
+    """
+
+    groups: set[files.FileGroupId] = field(default_factory=set)
+    compacted: set[files.FileGroupId] = field(default_factory=set)
+    moves: list[frozenset[files.FileGroupId]] = field(default_factory=list)
+
+    def add(self, commit: commits.CommitMetadata, *, is_compaction: bool) -> None:
+        written = {files.FileGroupId(each.partition_path, each.file_id) for each in commit.stats}
+        if is_compaction:
+            self.compacted |= written
+            return
+        self.groups |= written | commit.replaced
+        if commit.replaced:
+            self.moves.append(frozenset(written | commit.replaced))
+
+
+def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increment:
+    """Return what changed between a position and a later time.
+
+    A read for each write of the range, and the archive where some of them were archived; the names
+    of the files in partitions that they touched. For deleted rows, and rows that are compared, a
+    read for each clean since the position.
+
+    Args:
+        source: The table.
+        snapshot: Of it as it is now.
+        wanted: What the reader asks for.
+
+    Raises:
+        InvalidInputError: The position is of another table.
+        GoneError: Writes that the reader has seen were rolled back, more than can be named came
+            late, or files are gone that are needed.
+        ConflictError: A write was rolled back while this looked.
+    """
+    timeline, config, storage = snapshot.timeline, source.config, source.storage
+    if not isinstance(wanted.since, positions.Position):
+        past.check_history(storage, snapshot, moments.Moment(time=wanted.since))
+    known = _Known(storage, config, timeline, wanted.since)
+    late = known.latecomers()
+    end = _end(timeline, config, wanted, source.clock_ms)
+    found = sorted(
+        [*late, *(each for each in known.writes if wanted.time < _completion(each) <= end)],
+        key=_completion,
+    )
+    touched = _touched(source, timeline, found)
+    writes = tuple(each for each in found if not known.is_compaction(each))
+    late_times = frozenset(each.requested_time for each in late)
+    ends = _Ends(
+        then=snapshots.as_of(
+            storage, snapshot, moments.Moment(time=wanted.time, without=late_times)
+        ),
+        now=snapshots.as_of(storage, snapshot, moments.Moment(time=end)),
+    )
+    units = _units_of(source, touched, ends)
+    _check_readable(source, snapshot, wanted, units, ends)
+    texts = changed_rows.texts_of([each.requested_time for each in writes])
+    return Increment(
+        position=position_at(config, timeline, end),
+        writes=writes,
+        latecomers=tuple(each for each in late if not known.is_compaction(each)),
+        tasks=tuple(_task(source, unit, ends, texts, wanted.columns) for unit in units),
+    )
+
+
+def position_at(
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    time: instants.InstantTime,
+) -> positions.Position:
+    """Return the position of a reader that has seen all that a timeline shows up to a time.
+
+    Args:
+        config: The table's configuration.
+        timeline: The table's.
+        time: A completion time.
+    """
+    since = timeline.start
+    if since is None:
+        newest = timeline.greatest_time
+        since = positions.BEGINNING if newest is None else instants.next_time(newest)
+    counted = (each for each in timeline.completed_writes if not _is_compaction(config, each))
+    return positions.at(time, config, since, map(_completed, counted))
+
+
+def end_of(
+    timeline: active.ActiveTimeline, config: table_config.TableConfig, clock_ms: int
+) -> instants.InstantTime:
+    """Return the newest time below which nothing completes any more, as far as that is known."""
+    return consumers.reach_of(timeline, config, clock_ms).certain
+
+
+def _end(
+    timeline: active.ActiveTimeline,
+    config: table_config.TableConfig,
+    wanted: Wanted,
+    clock_ms: int,
+) -> instants.InstantTime:
+    end = end_of(timeline, config, clock_ms)
+    if wanted.until is not None:
+        end = min(end, wanted.until)
+    pending = [each.requested_time for each in timeline.pending_of(*instants.WRITES)]
+    if wanted.is_ordered and pending:
+        first = min(pending)
+        for each in timeline.completed_writes:
+            if each.requested_time > first and not _is_compaction(config, each):
+                below = instants.parse_time(_completion(each)) - 1
+                end = min(end, instants.format_time(below))
+                break
+    return max(end, wanted.time)
+
+
+class _Known:
+    """The writes of a table, as far as a reader needs to know them.
+
+    All that completed after a position were requested at its `since` or later, so that the archive
+    is asked only if it has such ones; by a time alone nothing tells how long a write took.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        config: table_config.TableConfig,
+        timeline: active.ActiveTimeline,
+        since: positions.Position | instants.InstantTime,
+    ) -> None:
+        self._storage = storage
+        self._config = config
+        self._position = since if isinstance(since, positions.Position) else None
+        if self._position is not None:
+            positions.check_table(self._position, config)
+        self.writes = [*self._archived(timeline, since), *timeline.completed_writes]
+
+    def is_compaction(self, write: instants.Instant) -> bool:
+        """Return whether a write changes no row."""
+        return _is_compaction(self._config, write)
+
+    def latecomers(self) -> tuple[instants.Instant, ...]:
+        """Return the writes that completed at or below the position since it was given out.
+
+        Raises:
+            GoneError: What the reader has seen is not there any more.
+        """
+        if self._position is None:
+            return ()
+        counted = {_completed(each): each for each in self.writes if not self.is_compaction(each)}
+        found = positions.latecomers(self._position, counted)
+        if found is None:
+            newest = max((_completion(each) for each in self.writes), default=self._position.time)
+            raise errors.GoneError(
+                f"what a reader at {self._position.time} has seen of {self._storage.uri} is not "
+                "the table any more: writes of it were rolled back, the table was restored or "
+                "made again, or more than four completed at or below that time later; read the "
+                "whole table again",
+                newest,
+            )
+        return tuple(counted[each] for each in found)
+
+    def _archived(
+        self,
+        timeline: active.ActiveTimeline,
+        since: positions.Position | instants.InstantTime,
+    ) -> list[instants.Instant]:
+        there = {each.requested_time for each in timeline.completed_writes}
+        archive = archived.ArchivedTimeline(self._storage)
+        if isinstance(since, positions.Position):
+            start = timeline.start
+            if start is not None and start <= since.since:
+                return []
+            found = archive.writes(requested_from=since.since)
+        else:
+            found = archive.writes(completed_after=since)
+        return [each for each in found if each.requested_time not in there]
+
+
+def _touched(
+    source: Source, timeline: active.ActiveTimeline, writes: Sequence[instants.Instant]
+) -> _Touched:
+    """Return what writes touched; a read for each, or parts of the archive."""
+    found = _Touched()
+    by_time = {each.requested_time: each for each in writes}
+    old = set()
+    there = [each for each in writes if timeline.has_file(each)]
+    for first in range(0, len(there), _READ_AT_ONCE):
+        some = there[first : first + _READ_AT_ONCE]
+        for write, commit in zip(some, source.engine.map(_Read(source.storage), some), strict=True):
+            if commit is None:
+                old.add(write.requested_time)
+            else:
+                found.add(commit, is_compaction=_is_compaction(source.config, write))
+    old |= by_time.keys() - {each.requested_time for each in there}
+    left = set(old)
+    for each in archived.ArchivedTimeline(source.storage).contents_of(old) if old else ():
+        left.discard(each.instant.requested_time)
+        write = by_time[each.instant.requested_time]
+        commit = timeline_avro.decode_commit(each.metadata, f"the archived {each.instant}")
+        found.add(commit, is_compaction=_is_compaction(source.config, write))
+    if left:
+        raise errors.ConflictError(
+            f"{source.storage.uri}: {by_time[min(left)]} is neither on the timeline nor archived: "
+            "it was rolled back just now; read again"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Reads what a write says of itself; None if it was archived since."""
+
+    storage: Storage
+
+    def __call__(self, write: instants.Instant) -> commits.CommitMetadata | None:
+        try:
+            return contents.read_commit(self.storage, write)
+        except errors.NotFoundError:
+            return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ends:
+    """The table as the reader has seen it, and as of the end of the range."""
+
+    then: snapshots.Snapshot
+    now: snapshots.Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    """Some file groups.
+
+    Attributes:
+        groups: They, sorted.
+        before: Their slices as the reader has seen them.
+        after: Their slices at the end.
+        is_compared: Whether the meta columns alone do not tell which rows changed.
+    """
+
+    groups: tuple[files.FileGroupId, ...]
+    before: tuple[files.FileSlice, ...]
+    after: tuple[files.FileSlice, ...]
+    is_compared: bool
+
+
+def _units_of(source: Source, touched: _Touched, ends: _Ends) -> list[_Unit]:
+    """Return the units in which rows may have changed, by partition."""
+    asked = touched.groups | touched.compacted
+    then, now = _slices(ends.then, asked), _slices(ends.now, asked)
+    reordered = {
+        group
+        for group in touched.compacted
+        if group in now and _is_reordered(then.get(group), now[group], ends.then.committed)
+    }
+    return [
+        _Unit(
+            groups=groups,
+            before=tuple(then[each] for each in groups if each in then),
+            after=tuple(now[each] for each in groups if each in now),
+            is_compared=source.config.has_partial_updates or not reordered.isdisjoint(groups),
+        )
+        for groups in _components(touched.groups | reordered, touched.moves)
+    ]
+
+
+def _check_readable(
+    source: Source,
+    snapshot: snapshots.Snapshot,
+    wanted: Wanted,
+    units: Sequence[_Unit],
+    ends: _Ends,
+) -> None:
+    """Refuse a range of which files are gone that its units need.
+
+    Raises:
+        GoneError: Some are.
+    """
+    assert ends.then.moment is not None
+    assert ends.now.moment is not None
+    if wanted.until is not None:
+        touched = [group for unit in units for group in unit.groups]
+        past.check_readable(source.storage, snapshot, ends.now.moment, touched)
+    needed = [
+        group for unit in units if wanted.has_deletes or unit.is_compared for group in unit.groups
+    ]
+    if needed and wanted.time > positions.BEGINNING:
+        past.check_readable(source.storage, snapshot, ends.then.moment, needed)
+
+
+def _task(
+    source: Source,
+    unit: _Unit,
+    ends: _Ends,
+    writes: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> changed_rows.UnitTask:
+    return changed_rows.UnitTask(
+        config=source.config,
+        schema=source.schema,
+        before=unit.before,
+        after=unit.after,
+        known_before=ends.then.known,
+        known_after=ends.now.known,
+        writes=writes,
+        columns=columns,
+        is_compared=unit.is_compared,
+    )
+
+
+def _slices(
+    snapshot: snapshots.Snapshot, groups: Collection[files.FileGroupId]
+) -> dict[files.FileGroupId, files.FileSlice]:
+    """Return what a read of some file groups reads; their partitions are listed, no others."""
+    view = snapshot.view
+    return {
+        each.group: each
+        for path in sorted({group.partition_path for group in groups})
+        for each in view.latest_slices(path)
+        if each.group in groups
+    }
+
+
+def _is_reordered(
+    before: files.FileSlice | None, after: files.FileSlice, seen: snapshots.CommittedFiles
+) -> bool:
+    """Return whether a compaction merges log files in another order than readers did before.
+
+    Args:
+        before: What a reader of the position read.
+        after: What one of the end reads.
+        seen: What the reader of the position has seen.
+    """
+    if before is None or before.base_instant_time == after.base_instant_time:
+        return False
+    on_top = {each.name for each in after.log_files}
+    merged = [each.instant_time for each in before.log_files if each.name not in on_top]
+    kept = [
+        each.instant_time
+        for each in after.log_files
+        if each.instant_time != after.base_instant_time and seen.is_committed(each.instant_time)
+    ]
+    return bool(merged and kept) and min(kept) < max(merged)
+
+
+def _components(
+    groups: Iterable[files.FileGroupId], moves: Iterable[frozenset[files.FileGroupId]]
+) -> list[tuple[files.FileGroupId, ...]]:
+    """Return file groups, those together between which rows moved, within their partitions."""
+    parents: dict[files.FileGroupId, files.FileGroupId] = {each: each for each in groups}
+
+    def root(group: files.FileGroupId) -> files.FileGroupId:
+        while parents[group] != group:
+            parents[group] = parents[parents[group]]
+            group = parents[group]
+        return group
+
+    for move in moves:
+        by_partition: defaultdict[str, list[files.FileGroupId]] = defaultdict(list)
+        for each in move:
+            by_partition[each.partition_path].append(each)
+        for first, *others in by_partition.values():
+            for other in others:
+                parents[root(other)] = root(first)
+    units: defaultdict[files.FileGroupId, list[files.FileGroupId]] = defaultdict(list)
+    for each in parents:
+        units[root(each)].append(each)
+    return sorted(tuple(sorted(each)) for each in units.values())
+
+
+def _is_compaction(config: table_config.TableConfig, write: instants.Instant) -> bool:
+    """Return whether a completed write is a compaction, which changes no row."""
+    return write.action is instants.Action.COMMIT and not config.is_copy_on_write
+
+
+def _completed(write: instants.Instant) -> positions.Completed:
+    return positions.Completed(
+        requested_time=write.requested_time, completion_time=_completion(write)
+    )
+
+
+def _completion(write: instants.Instant) -> instants.InstantTime:
+    assert write.completion_time is not None, write
+    return write.completion_time

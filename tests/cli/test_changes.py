@@ -1,0 +1,70 @@
+"""`hoodie changes`."""
+
+from pathlib import Path
+
+from support.tables.command_line import Answer, Run, put
+
+
+def fine(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def changed(answer: Answer) -> list[tuple[str, str]]:
+    return sorted((row["_change"], row["id"]) for row in fine(answer).rows)
+
+
+def test_each_run_goes_on_where_the_last_one_ended(
+    hoodie: Run, table: Path, trips: Path, tmp_path: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    kept = tmp_path / "kept"
+    first = hoodie("changes", table, "--position", kept, "--json")
+    assert changed(first) == [("upsert", "a"), ("upsert", "b"), ("upsert", "c")]
+    assert f"all rows; position {kept.read_text().strip()}" in first.err
+    assert changed(hoodie("changes", table, "--position", kept, "--json")) == []
+    before = kept.read_text()
+    fine(hoodie("delete", table, "--where", "id = 'b'"))
+    assert changed(hoodie("changes", table, "--since", before, "--no-deletes", "--json")) == []
+    output = tmp_path / "out.csv"
+    written = fine(hoodie("changes", table, "--position", kept, "--output", output))
+    assert "1 write; position" in written.err
+    assert output.read_text().splitlines()[1].startswith('"delete","b"')
+    assert kept.read_text() != before
+
+
+def test_consumer_goes_on_where_it_is(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    asked = ("changes", table, "--consumer", "billing", "--json")
+    assert len(fine(hoodie(*asked, "--advance")).rows) == 3
+    assert fine(hoodie(*asked)).rows == []
+    (row,) = fine(hoodie("consumer", "list", table, "--json")).document["consumers"]
+    assert row["name"] == "billing"
+    fine(hoodie("delete", table, "--where", "id = 'b'"))
+    for _ in range(2):
+        assert changed(hoodie(*asked)) == [("delete", "b")]
+
+
+def test_wrong_usage_and_what_is_gone(
+    hoodie: Run, table: Path, trips: Path, tmp_path: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    assert hoodie("changes", table, "--advance").code == 2
+    assert hoodie("changes", table, "--since", "x", "--consumer", "c").code == 2
+    assert hoodie("changes", table, "--since", "x").code == 20
+    assert hoodie("changes", table, "--output", str(table / "x.csv")).code == 20
+    kept = tmp_path / "kept"
+    fine(hoodie("changes", table, "--position", kept, "--json"))
+    for _ in range(3):
+        fine(hoodie("write", table, "--input", trips))
+        fine(hoodie("compact", table))
+    fine(hoodie("clean", table, "--keep-commits", "1", "--grace", "0"))
+    before = kept.read_text()
+    gone = hoodie("changes", table, "--position", kept, "--json")
+    assert gone.code == 25
+    assert kept.read_text() == before
+    again = hoodie("changes", table, "--position", kept, "--or-all", "--json")
+    assert len(fine(again).rows) == 3
+    assert "all rows are read: " in again.err
+    put(kept, "nonsense")
+    assert hoodie("changes", table, "--position", kept).code == 20
