@@ -52,8 +52,8 @@ from hoodie.model import (
     settings,
     table_config,
 )
+from hoodie.read import change_data, increments, planning, positions, travel
 from hoodie.read import changes as row_changes
-from hoodie.read import increments, planning, positions, travel
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
     adoption,
@@ -353,18 +353,8 @@ class Table:
             NotFoundError: A column is named that the table has not.
             ConflictError: A write was rolled back while this looked.
         """
-        if since is not None and consumer is not None:
-            raise errors.InvalidInputError(
-                f"changes were asked for since {since} and for consumer {consumer}: expected one "
-                "of them"
-            )
-        source = increments.Source(
-            storage=self._storage,
-            config=self.config,
-            schema=self.schema,
-            engine=self._env.engine,
-            clock_ms=self._env.clock.now_ms(),
-        )
+        _check_one_begin(since, consumer)
+        source = self._changed_source()
         wanted = row_changes.Wanted(
             begin=self._since(since) if consumer is None else self._where_is(consumer),
             until=None if until is None else self._completion_time(until),
@@ -377,6 +367,62 @@ class Table:
             self._storage,
             self.config,
             lambda snapshot: row_changes.plan(source, snapshot, wanted),
+        )
+
+    def change_data(
+        self,
+        since: str | positions.Position | None = None,
+        *,
+        consumer: str | None = None,
+        columns: Sequence[str] | None = None,
+        until: travel.Given | None = None,
+        is_ordered: bool = False,
+        is_net: bool = False,
+    ) -> change_data.ChangeData:
+        """Return what each write since a position changed (CDC): operations, rows before and after.
+
+        `ChangeData.read` reads it, in the order in which the writes completed; keep the text of
+        `ChangeData.position`, from which the next read begins. Rows that lost against others by
+        their order are no change. `changes` returns each changed row once instead.
+
+        Args:
+            since: A position, an instant or a time; None for the table's first write.
+            consumer: As of `changes`; from the first write if it is not declared.
+            columns: Of the rows before and after, meta columns allowed; None for all without them.
+            until: The last completion time to read up to; None for the newest.
+            is_ordered: End below the first write that was requested after one that is pending.
+            is_net: Return one change of each key, of all writes together.
+
+        Raises:
+            InvalidInputError: The position is of another table, or names no moment.
+            GoneError: Files or history are gone that are needed, or writes were rolled back since;
+                the message says from when on changes can be read.
+            NotFoundError: A column is named that the table has not.
+            ConflictError: A write was rolled back while this looked.
+        """
+        _check_one_begin(since, consumer)
+        begin = self._since(since) if consumer is None else self._where_is(consumer)
+        wanted = change_data.Wanted(
+            since=positions.BEGINNING if begin is None else begin,
+            until=None if until is None else self._completion_time(until),
+            columns=self._checked_columns(columns),
+            is_ordered=is_ordered,
+            is_net=is_net,
+            record_keys=keys.maker(self.config, self.schema.arrow),
+        )
+        return snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: change_data.plan(self._changed_source(), snapshot, wanted),
+        )
+
+    def _changed_source(self) -> increments.Source:
+        return increments.Source(
+            storage=self._storage,
+            config=self.config,
+            schema=self.schema,
+            engine=self._env.engine,
+            clock_ms=self._env.clock.now_ms(),
         )
 
     def _checked_columns(self, columns: Sequence[str] | None) -> tuple[str, ...]:
@@ -938,6 +984,14 @@ class Table:
         """Yield the batches of all tasks, some of them read ahead."""
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
         return ahead.streams(read_tasks.run, planned, self._env.engine.parallelism, bound)
+
+
+def _check_one_begin(since: object, consumer: str | None) -> None:
+    if since is not None and consumer is not None:
+        raise errors.InvalidInputError(
+            f"changes were asked for since {since} and for consumer {consumer}: expected one of "
+            "them"
+        )
 
 
 def _size_bytes(batch: pa.RecordBatch) -> int:

@@ -32,6 +32,7 @@ _COMPARED: dict[str, Callable[[table_config.TableConfig], Any]] = {
     "partial updates": lambda config: config.has_partial_updates,
     "hive-style partitioning": lambda config: config.is_hive_style,
     "encoding of partition values": lambda config: config.is_url_encoded,
+    "change data": lambda config: config.change_data and config.change_data.value,
     "index": lambda config: config.index_kind and config.index_kind.value,
     "moving of records to other partitions": lambda config: config.updates_partitions,
     "bucket count": lambda config: config.bucket_count,

@@ -68,3 +68,21 @@ def test_wrong_usage_and_what_is_gone(
     assert "all rows are read: " in again.err
     put(kept, "nonsense")
     assert hoodie("changes", table, "--position", kept).code == 20
+
+
+def test_each_change_of_each_write(hoodie: Run, table: Path, trips: Path, tmp_path: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    kept = tmp_path / "kept"
+    first = fine(hoodie("changes", table, "--cdc", "--position", kept, "--json"))
+    assert [row["op"] for row in first.rows] == ["i", "i", "i"]
+    fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("delete", table, "--where", "id = 'b'"))
+    asked = ("changes", table, "--cdc", "--since", kept.read_text(), "--columns", "id", "--json")
+    rows = fine(hoodie(*asked)).rows
+    assert [row["op"] for row in rows] == ["u", "u", "u", "d"]
+    assert (rows[-1]["before"], rows[-1]["after"]) == ({"id": "b"}, None)
+    net = fine(hoodie(*asked, "--net")).rows
+    assert sorted(row["op"] for row in net) == ["d", "u", "u"]
+    for wrong in (["--net"], ["--cdc", "--no-deletes"], ["--cdc", "--or-all"]):
+        assert hoodie("changes", table, *wrong).code == 2
+    assert "JSON lines by --json" in hoodie("changes", table, "--cdc").err

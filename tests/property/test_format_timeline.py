@@ -27,6 +27,11 @@ BASE_STATS = st.builds(
     deletes=LONGS,
     size_bytes=LONGS,
     log_blocks=LONGS,
+    change_data=st.dictionaries(TEXTS, LONGS).map(
+        lambda sizes: tuple(
+            commits.ChangeDataLog(path=path, size_bytes=size) for path, size in sizes.items()
+        )
+    ),
 )
 LOG_STATS = st.builds(
     commits.WriteStat,

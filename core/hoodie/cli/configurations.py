@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.model import key_generators, schemas, table_config, time_zones
+from hoodie.model.change_data import LoggingMode
 from hoodie.storage import locations
 from hoodie.timeline import partition_buckets
 from hoodie.write import keys
@@ -31,6 +32,7 @@ class Wish:
         is_hive_style: Whether partition folders read field=value.
         is_url_encoded: Whether partition values are percent-encoded.
         drops_partition_columns: Whether data files are without the partition columns.
+        change_data: What writes say of what they changed; None for nothing.
         chain: What orders all changes of ours; None for none.
         has_foreign_writers: Whether other engines may write the table.
     """
@@ -49,6 +51,7 @@ class Wish:
     is_hive_style: bool = False
     is_url_encoded: bool = False
     drops_partition_columns: bool = False
+    change_data: LoggingMode | None = None
     chain: table_config.ChainName | None = None
     has_foreign_writers: bool = True
 
@@ -251,6 +254,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         is_hive_style=wish.is_hive_style,
         is_url_encoded=wish.is_url_encoded,
         drops_partition_columns=wish.drops_partition_columns,
+        change_data=wish.change_data,
         create_schema=schema.avro,
         index=_stated(wish.index),
         updates_partitions=not wish.keeps_partitions,

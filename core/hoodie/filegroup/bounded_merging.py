@@ -160,6 +160,7 @@ class BoundedRows:
             self._source.output,
             merges_repeated_keys=self._source.merges_repeated_keys,
         )
+        merge.watch = self._source.watch
         repeated = rows.filter(rows.column(placing.IS_REPEATED)).column(schemas.RECORD_KEY)
         return merge, repeated.combine_chunks()
 

@@ -241,8 +241,7 @@ def change_data(infos: Iterable[protocol.FileInfo]) -> dict[str, list[ChangeData
     for info in infos:
         if not info.path.endswith(file_names.CHANGE_DATA):
             continue
-        plain = info.path.removesuffix(file_names.CHANGE_DATA)
-        parsed = file_names.parse(plain, info.size_bytes)
+        parsed = file_names.parse(file_names.as_log_file(info.path), info.size_bytes)
         if isinstance(parsed, files.LogFile):
             found = by_partition.setdefault(parsed.group.partition_path, [])
             found.append(replace(parsed, name=info.name))

@@ -10,7 +10,7 @@ A base row is never taken for deleted, whatever its own columns say. Source:
 `KeyBasedFileGroupRecordBuffer.java`, `PositionBasedFileGroupRecordBuffer.java` (1.2.0); measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,8 +65,29 @@ class OrderedDeletes:
     blocks: Events
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedRows:
+    """Rows that a merge changed, in the columns that it puts out.
+
+    Attributes:
+        before: As the base file has them; None where it has not got them.
+        after: As they are put out, row by row those of `before`; None where they are deleted.
+    """
+
+    before: pa.Table | None
+    after: pa.Table | None
+
+
+Watch = Callable[[ChangedRows], None]
+"""Hears of all rows that a merge changes, each once."""
+
+
 class SliceMerge:
-    """One pass over a slice: `over` for each table of base rows in order, then `inserts`."""
+    """One pass over a slice: `over` for each table of base rows in order, then `inserts`.
+
+    Attributes:
+        watch: Hears of what changes; nobody does unless it is set.
+    """
 
     def __init__(
         self,
@@ -90,6 +111,7 @@ class SliceMerge:
             stamps: Columns that tell which write changed a row last: a base row that only takes
                 values for its nulls takes these as well.
         """
+        self.watch: Watch | None = None
         self._merges_repeated_keys = merges_repeated_keys
         self._stamps = frozenset(stamps)
         self._changes = changes.number(
@@ -139,7 +161,10 @@ class SliceMerge:
             changed = self._changes.rows.column(name)
             both = pa.chunked_array([*column.chunks, *changed.chunks], column.type)
             arrays.append(both.take(by_source[source_name]))
-        return pa.Table.from_arrays(arrays, schema=output.schema)
+        merged = pa.Table.from_arrays(arrays, schema=output.schema)
+        if self.watch is not None:
+            self._tell(self.watch, output, merged, touched, kept)
+        return merged
 
     def inserts(self) -> pa.Table:
         """Return the rows of the keys that no base row had."""
@@ -159,7 +184,10 @@ class SliceMerge:
                 sources = self._versions.sources[name][keys]
                 positions = pa.array(self._changes.row_of[sources], mask=sources < 0)
             arrays.append(rows.column(name).take(positions))
-        return pa.Table.from_arrays(arrays, schema=rows.schema)
+        inserted = pa.Table.from_arrays(arrays, schema=rows.schema)
+        if self.watch is not None and inserted.num_rows:
+            self.watch(ChangedRows(before=None, after=inserted))
+        return inserted
 
     def ordered_deletes(self) -> OrderedDeletes:
         """Return what deletes of a place in event time left of their keys, once all is merged.
@@ -181,6 +209,19 @@ class SliceMerge:
             ordering=tuple(column.filter(mask).combine_chunks() for column in values),
             blocks=np.searchsorted(found.block_starts, by[is_known], side="right") - 1,
         )
+
+    @staticmethod
+    def _tell(
+        watch: Watch, base: pa.Table, merged: pa.Table, touched: "_Touched", kept: Flags
+    ) -> None:
+        places = np.cumsum(kept) - 1
+        changed = touched.rows[touched.is_replaced | touched.is_filled]
+        if len(changed):
+            after = merged.take(pa.array(places[changed]))
+            watch(ChangedRows(before=base.take(pa.array(changed)), after=after))
+        deleted = touched.rows[touched.is_deleted]
+        if len(deleted):
+            watch(ChangedRows(before=base.take(pa.array(deleted)), after=None))
 
     def _touched(self, base: pa.Table) -> tuple[Events, Events]:
         """Return the base rows that changes are about, and the positions of their keys."""

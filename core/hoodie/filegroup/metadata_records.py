@@ -240,6 +240,8 @@ def _sizes(changes: Changes) -> Sizes:
         found[partition_path][name] = None
     for stat in changes.written:
         found[stat.partition_path][stat.path.rpartition("/")[2]] = stat.size_bytes
+        for each in stat.change_data:
+            found[stat.partition_path][each.path.rpartition("/")[2]] = each.size_bytes
     return found
 
 

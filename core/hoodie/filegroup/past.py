@@ -88,11 +88,7 @@ def check_readable(
         GoneError: It is in a gap; the message says from when on the table can be read.
         FormatError: A clean on the timeline is damaged.
     """
-    found = gaps(storage, snapshot, moment)
-    if groups is not None:
-        wanted = frozenset(groups)
-        found = [each for each in found if each.group is None or each.group in wanted]
-    _refuse(storage, found, moment)
+    refuse(storage, gaps(storage, snapshot, moment), moment, groups)
 
 
 def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> None:
@@ -104,10 +100,30 @@ def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moment
     found = list(_of_trimming(storage, snapshot, moment))
     if moment.time > _BEGINNING:
         found += _of_restores(storage, snapshot.timeline)
-    _refuse(storage, found, moment)
+    refuse(storage, found, moment)
 
 
-def _refuse(storage: Storage, found: Collection[Gap], moment: moments.Moment) -> None:
+def refuse(
+    storage: Storage,
+    found: Iterable[Gap],
+    moment: moments.Moment,
+    groups: Collection[files.FileGroupId] | None = None,
+) -> None:
+    """Refuse a moment that is in a gap.
+
+    Args:
+        storage: The table's.
+        found: Gaps as of this moment, or of an earlier one.
+        moment: That is to be read.
+        groups: As of `check_readable`.
+
+    Raises:
+        GoneError: It is in one.
+    """
+    if groups is not None:
+        wanted = frozenset(groups)
+        found = [each for each in found if each.group is None or each.group in wanted]
+    found = list(found)
     hit = next((each for each in found if each.has(moment.time)), None)
     if hit is None:
         return

@@ -26,6 +26,7 @@ from hoodie.filegroup import (
     changes,
     folding,
     log_scanning,
+    merging,
     ordering,
     parquet_reading,
     spilling,
@@ -78,6 +79,7 @@ class Source:
         rules: The table's.
         output: Columns of the result.
         merges_repeated_keys: As of `merging.SliceMerge`.
+        watch: As of `merging.SliceMerge`.
     """
 
     storage: protocol.Storage
@@ -87,6 +89,7 @@ class Source:
     rules: folding.Rules
     output: Sequence[str]
     merges_repeated_keys: bool
+    watch: merging.Watch | None = None
 
 
 class Placing:

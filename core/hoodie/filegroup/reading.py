@@ -94,6 +94,7 @@ class SliceReader:
         where: predicates.Predicate | None = None,
         *,
         is_read_optimized: bool = False,
+        watch: merging.Watch | None = None,
     ) -> "SliceRows":
         """Return the rows of a slice as tables, one after the other, to be iterated once.
 
@@ -104,6 +105,7 @@ class SliceReader:
             columns: At least one; meta columns are allowed. The result has them in this order.
             where: Rows to return; None for all.
             is_read_optimized: Read the base file alone.
+            watch: Hears of what the log files change, in the columns that data files have.
 
         Raises:
             NotFoundError: There is no such column, or a file is gone.
@@ -139,6 +141,7 @@ class SliceReader:
             held.names,
             merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
         )
+        merge.watch = watch
         merged = self._merged(file_slice.base_file, merge, inside, where)
         merged = _beside(merged, filtered, values)
         origins = tuple(
@@ -152,6 +155,7 @@ class SliceReader:
         file_slice: files.FileSlice,
         columns: Sequence[str],
         memory: placing.Memory,
+        watch: merging.Watch | None = None,
     ) -> bounded_merging.BoundedRows:
         """Return the same rows as `stream` of a slice whose changes do not fit into memory.
 
@@ -162,6 +166,7 @@ class SliceReader:
             file_slice: What to read.
             columns: As of `stream`, of those that data files have; the record key is among them.
             memory: What may be used.
+            watch: As of `stream`.
 
         Raises:
             HoodieError: As `stream`; a StorageError where the scratch folder is full.
@@ -183,6 +188,7 @@ class SliceReader:
             rules=rules,
             output=output.names,
             merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
+            watch=watch,
         )
         return bounded_merging.BoundedRows(source, memory)
 

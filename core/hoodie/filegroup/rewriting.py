@@ -9,6 +9,9 @@ sorted (`sorting.py`), once its rows of one key were combined: that takes them a
 Base rows stream through; what stays in memory is the batch. A group whose rows were all deleted
 keeps a base file without rows: without it the older one would be read.
 
+Of a table that captures change data, what the batch has changed is written beside it
+(`change_logs.py`).
+
 Source: `FileGroupReaderBasedMergeHandle.java`, `HoodieConcatHandle.java` (1.2.0); the counts and
 stamps are measured.
 """
@@ -57,6 +60,22 @@ def rewrite(
         NotFoundError: The present base file is gone.
         FormatError: It is broken.
     """
+    if config.change_data is None or base_file is None:
+        return _rewritten(target, base_file, batch, config, schema, write_settings)
+    with writing.change_log(target, config.change_data, schema, write_settings) as log:
+        watched = replace(target, watch=log)
+        stat = _rewritten(watched, base_file, batch, config, schema, write_settings)
+    return replace(stat, change_data=log.written)
+
+
+def _rewritten(
+    target: writing.FileTarget,
+    base_file: files.BaseFile | None,
+    batch: writing.LogRows,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    write_settings: settings.WriteSettings,
+) -> commits.WriteStat:
     columns = _stored_columns(schema)
     rules = folding.rules_of(config)
     decoder = block_decoding.Decoder.of(config, columns, columns, rules.ordering_fields)
@@ -68,6 +87,8 @@ def rewrite(
         )
         if batch.sort_by:
             added = added.take(sorting.positions(added, batch.sort_by))
+        if target.watch is not None and added.num_rows:
+            target.watch(merging.ChangedRows(before=None, after=added))
         stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
         keys = None
         if target.tracks_keys:
@@ -76,11 +97,12 @@ def rewrite(
     else:
         blocks: list[changes.Change] = [changed, *_deletes(batch)]
         merge = merging.SliceMerge(blocks, rules, columns, columns.names, stamps=_STAMPS)
-        watch = _KeyWatch(batch) if target.tracks_keys else None
-        rows = _merged(base_rows, merge, watch)
+        merge.watch = target.watch
+        seen = _KeyWatch(batch) if target.tracks_keys else None
+        rows = _merged(base_rows, merge, seen)
         stat = writing.write_base_file(target, rows, schema, write_settings)
         counts = merge.counts
-        keys = None if watch is None else watch.changes()
+        keys = None if seen is None else seen.changes()
     return replace(
         stat,
         keys=keys,
@@ -148,16 +170,16 @@ def _chained(base_rows: Iterator[pa.Table], added: pa.Table) -> Iterator[pa.Tabl
 
 
 def _merged(
-    base_rows: Iterator[pa.Table], merge: merging.SliceMerge, watch: "_KeyWatch | None"
+    base_rows: Iterator[pa.Table], merge: merging.SliceMerge, seen: "_KeyWatch | None"
 ) -> Iterator[pa.Table]:
     for before in base_rows:
         after = merge.over(before)
-        if watch is not None:
-            watch.saw(before, after)
+        if seen is not None:
+            seen.saw(before, after)
         yield after
     added = merge.inserts()
-    if watch is not None:
-        watch.saw(added.slice(0, 0), added)
+    if seen is not None:
+        seen.saw(added.slice(0, 0), added)
     yield added
 
 

@@ -20,9 +20,11 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import (
+    change_logs,
     folding,
     kept_deletes,
     key_footers,
+    merging,
     ordering,
     parquet_writing,
     statistics_gathering,
@@ -30,6 +32,7 @@ from hoodie.filegroup import (
 from hoodie.format import avro_records, delete_records, file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
+from hoodie.model.change_data import LoggingMode
 from hoodie.model.settings import LogBlockFormat, WriteSettings
 from hoodie.storage import protocol
 
@@ -57,8 +60,10 @@ class FileTarget:
         first_row: Number of the first row; no two rows of a task have the same.
         base_instant_time: Of the file slice that the write stands on; None for a new file group.
         base_file: Bare name of that slice's base file, if it has one.
+        logs_before: Bare names of that slice's log files, where the table captures change data.
         statistics: Which ones are gathered of the files.
         tracks_keys: Whether stats have the keys that the write adds and removes.
+        watch: Hears of what a merge into a base file changes.
     """
 
     storage: protocol.Storage
@@ -69,8 +74,10 @@ class FileTarget:
     first_row: int = 0
     base_instant_time: instants.InstantTime | None = None
     base_file: str | None = None
+    logs_before: tuple[str, ...] = ()
     statistics: file_statistics.Wanted = file_statistics.NOTHING
     tracks_keys: bool = False
+    watch: merging.Watch | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +222,26 @@ def write_base_file(
         size_bytes=size_bytes,
         statistics=gathered.finish(name, footer),
     )
+
+
+def change_log(
+    target: FileTarget, mode: LoggingMode, schema: schemas.TableSchema, settings: WriteSettings
+) -> change_logs.ChangeLog:
+    """Return the log of what a write of a base file changes; to be used in a `with` block.
+
+    Args:
+        target: Where the base file is written to.
+        mode: The table's.
+        schema: The columns of its data files.
+        settings: How large blocks and files get.
+    """
+    place = change_logs.Place(
+        group=target.group,
+        instant_time=target.instant_time,
+        write_token=target.write_token,
+        open_file=lambda name: _open(target, name),
+    )
+    return change_logs.ChangeLog(mode, place, schema, settings)
 
 
 def with_meta_columns(
@@ -405,6 +432,7 @@ class _LogOutput:
             size_bytes=size_bytes,
             base_file=self._target.base_file or "",
             log_files=(self._name,),
+            logs_before=self._target.logs_before,
             log_version=self._version,
             log_blocks=len(self._blocks),
             statistics=self._gathered.finish(self._name),

@@ -69,6 +69,13 @@ class Record:
             for key, value in self.map(name).items()
         }
 
+    def counts(self, name: str) -> dict[str, int]:
+        """Return a map of numbers of 0 or more, empty for null."""
+        return {
+            key: Record({key: value}, self.source).count(key)
+            for key, value in self.map(name).items()
+        }
+
     def float_map(self, name: str) -> dict[str, float]:
         """Return a map of numbers, empty for null."""
         return {

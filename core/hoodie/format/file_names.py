@@ -2,6 +2,7 @@
 
     base file  {file id}_{write token}_{instant time}.parquet
     log file   .{file id}_{instant time}.log.{version}_{write token}
+               with `.cdc` behind it of change data
     marker     {data file}.marker.{CREATE|MERGE}, in `.hoodie/.temp/{instant}/{partition path}/`
 
 The instant time is the requested time of the write that made the file; for log files that is so
@@ -79,6 +80,18 @@ def log_file_name(
     assert _TOKEN.fullmatch(token), token
     assert version >= files.LOG_VERSION_FIRST, version
     return f".{file_id}_{instant_time}.log.{version}_{token}"
+
+
+def change_data_name(
+    file_id: str, instant_time: instants.InstantTime, version: int, token: str
+) -> str:
+    """Return the name of a log file of change data."""
+    return log_file_name(file_id, instant_time, version, token) + CHANGE_DATA
+
+
+def as_log_file(path: str) -> str:
+    """Return a file's path, that of a log file of change data as if it held data."""
+    return path.removesuffix(CHANGE_DATA)
 
 
 def is_partition_metadata(name: str) -> bool:

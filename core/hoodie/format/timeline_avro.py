@@ -9,7 +9,7 @@ What a writer of 1.0.0 or later leaves out is read as null.
 from collections.abc import Iterable, Iterator, Mapping
 
 from hoodie import errors
-from hoodie.format import avro_container, avro_values, timeline_schemas
+from hoodie.format import avro_container, avro_values, file_names, timeline_schemas
 from hoodie.format.avro_container import CONTENT_BYTES_MAX
 from hoodie.model import commits, files, plans
 
@@ -273,7 +273,8 @@ def _stat_fields(stat: commits.WriteStat) -> Mapping[str, object]:
         "logVersion": stat.log_version,
         "logOffset": 0 if is_log_write else None,
         "baseFile": stat.base_file or "" if is_log_write else stat.base_file,
-        "logFiles": _bare(stat.log_files) if is_log_write else None,
+        "logFiles": _bare((*stat.logs_before, *stat.log_files)) if is_log_write else None,
+        "cdcStats": {each.path: each.size_bytes for each in stat.change_data} or None,
         "prevBaseFile": stat.prev_base_file,
         "totalLogFilesCompacted": 0,
         "totalLogReadTimeMs": 0,
@@ -283,10 +284,12 @@ def _stat_fields(stat: commits.WriteStat) -> Mapping[str, object]:
 
 
 def _stat(partition_path: str, record: avro_values.Record) -> commits.WriteStat:
+    path = record.text("path") or ""
+    log_files, logs_before = _own_log_files(path, record.texts("logFiles"))
     return commits.WriteStat(
         file_id=record.text("fileId") or "",
         partition_path=partition_path,
-        path=record.text("path") or "",
+        path=path,
         prev_commit=record.text("prevCommit") or _NO_COMMIT,
         records=record.count("numWrites"),
         inserts=record.count("numInserts"),
@@ -294,10 +297,34 @@ def _stat(partition_path: str, record: avro_values.Record) -> commits.WriteStat:
         deletes=record.count("numDeletes"),
         size_bytes=record.count("fileSizeInBytes"),
         base_file=record.text("baseFile") or None,
-        log_files=record.texts("logFiles"),
+        log_files=log_files,
+        logs_before=logs_before,
         log_version=record.number("logVersion"),
         log_blocks=record.count("totalLogBlocks"),
         prev_base_file=record.text("prevBaseFile"),
+        change_data=tuple(
+            commits.ChangeDataLog(path=each, size_bytes=size_bytes)
+            for each, size_bytes in record.counts("cdcStats").items()
+        ),
+    )
+
+
+def _own_log_files(path: str, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which log files a write wrote, and which were in the slice before.
+
+    Apache Hudi names both, and logs of change data; those of a write have its instant in their
+    names.
+    """
+    if len(names) <= 1:
+        return names, ()
+    own = file_names.parse_new(path, 0)
+    if own is None:
+        return names, ()
+    parsed = [file_names.parse_new(name, 0) for name in names]
+    is_own = [found is not None and found.instant_time == own.instant_time for found in parsed]
+    return (
+        tuple(name for name, flag in zip(names, is_own, strict=True) if flag),
+        tuple(name for name, flag in zip(names, is_own, strict=True) if not flag),
     )
 
 

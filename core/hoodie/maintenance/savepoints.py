@@ -323,7 +323,7 @@ def _file_names(
     wanted = {files.join(path, name) for path, found in names.items() for name in found}
     # What the commit wrote itself is in its slices, so that it has to be there.
     for stat in contents.read_commit(storage, commit).stats:
-        wanted.update(path for path in markers.paths_of(stat) if path)
+        wanted.update(path for path in markers.data_paths_of(stat) if path)
     refusal = _refusal(
         commit.requested_time, wanted, there, _planned_deletions(storage, scope), cleaned
     )

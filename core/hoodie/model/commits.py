@@ -85,6 +85,19 @@ def batch_files(extra: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeDataLog:
+    """A log file that says what a write changed.
+
+    Attributes:
+        path: Below the table root.
+        size_bytes: Its exact length.
+    """
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStat:
     """What one write did to one file group, in one data file.
 
@@ -100,9 +113,12 @@ class WriteStat:
         size_bytes: The file's exact length.
         base_file: Bare name of the slice's base file; None for base-file writes.
         log_files: Bare names of the log files written; empty for base-file writes.
+        logs_before: Bare names of log files that were in the slice before, where the table captures
+            change data: Apache Hudi computes from them what this one changed.
         log_version: Version in the log file's name; None for base-file writes.
         log_blocks: Blocks written.
         prev_base_file: Bare name of the base file that this one replaces in a copy-on-write table.
+        change_data: What the write changed, beside the base file.
         statistics: Of its columns, for the metadata table; never on the timeline.
         keys: Added and removed ones, for a record index; of several files of one file group the
             first has all. None where nobody kept track of them. Never on the timeline.
@@ -119,9 +135,11 @@ class WriteStat:
     size_bytes: int
     base_file: str | None = None
     log_files: tuple[str, ...] = ()
+    logs_before: tuple[str, ...] = ()
     log_version: int | None = None
     log_blocks: int = 0
     prev_base_file: str | None = None
+    change_data: tuple[ChangeDataLog, ...] = ()
     statistics: tuple[ColumnStatistics, ...] = ()
     keys: key_changes.KeyChanges | None = None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hoodie import errors
 from hoodie.model import time_zones
+from hoodie.model.change_data import LoggingMode
 
 VERSION_WITH_PAYLOADS = 8
 """The older version: it stores a payload class and a strategy id beside the merge mode."""
@@ -46,6 +47,7 @@ brings back would count again.
 DROPS_PARTITION_COLUMNS_KEY = "hoodie.datasource.write.drop.partition.columns"
 """Whether partition columns count as in paths alone: `model.partition_columns`."""
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
+CHANGE_DATA_MODE_KEY = "hoodie.table.cdc.supplemental.logging.mode"
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
@@ -203,6 +205,7 @@ class TableConfig:
             under consistent hashing; None when the table does not say.
         hash_fields: Columns the bucket is computed from; the record key's by default.
         delete_marker: Column and value that mark a row as deleted; None when not configured.
+        change_data: What writes say of what they changed, beside the data; None for nothing.
         metadata_partitions: Ready partitions of the metadata table.
         metadata_partitions_inflight: Those being built.
         metadata_partitions_own: Those of them that this project builds where other engines write,
@@ -232,6 +235,7 @@ class TableConfig:
     bucket_count: int | None = None
     hash_fields: tuple[str, ...] = ()
     delete_marker: tuple[str, str] | None = None
+    change_data: LoggingMode | None = None
     metadata_partitions: tuple[str, ...] = ()
     metadata_partitions_inflight: tuple[str, ...] = ()
     metadata_partitions_own: tuple[str, ...] = ()
@@ -271,11 +275,6 @@ class TableConfig:
     def is_copy_on_write(self) -> bool:
         """Whether each write makes base files; otherwise it may make log files."""
         return self.table_type is TableType.COPY_ON_WRITE
-
-    @property
-    def has_change_data_capture(self) -> bool:
-        """Whether each write also writes what it changed."""
-        return _flag(self.properties, CHANGE_DATA_CAPTURE_KEY)
 
     @property
     def bootstrap_base_path(self) -> str | None:
@@ -353,6 +352,9 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         properties["hoodie.table.create.schema"] = config.create_schema
     if config.index is not None:
         properties |= index_properties(config.index, updates_partitions=config.updates_partitions)
+    if config.change_data is not None:
+        properties[CHANGE_DATA_CAPTURE_KEY] = _text(True)
+        properties[CHANGE_DATA_MODE_KEY] = config.change_data.value
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
@@ -457,6 +459,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         delete_marker=(delete_field, properties.get(_DELETE_MARKER_KEY, ""))
         if delete_field
         else None,
+        change_data=_change_data(properties),
         metadata_partitions=ready,
         metadata_partitions_inflight=building,
         metadata_partitions_own=own,
@@ -532,6 +535,19 @@ def _merging(properties: Mapping[str, str], version: int) -> tuple[MergeMode, bo
     if partial not in ("", "IGNORE_DEFAULTS"):
         raise errors.UnsupportedError(f"partial update mode {partial} is not supported")
     return mode, partial == "IGNORE_DEFAULTS"
+
+
+def _change_data(properties: Mapping[str, str]) -> LoggingMode | None:
+    if not _flag(properties, CHANGE_DATA_CAPTURE_KEY):
+        return None
+    text = properties.get(CHANGE_DATA_MODE_KEY) or LoggingMode.DATA_BEFORE_AFTER.value
+    try:
+        return LoggingMode(text.upper())
+    except ValueError:
+        names = ", ".join(mode.value for mode in LoggingMode)
+        raise errors.FormatError(
+            f"{CHANGE_DATA_MODE_KEY} is {text!r}, expected one of {names}"
+        ) from None
 
 
 def _chain(properties: Mapping[str, str]) -> ChainName | None:

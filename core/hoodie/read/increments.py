@@ -23,7 +23,7 @@ Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increment
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import errors
@@ -101,7 +101,7 @@ class Increment:
 
 
 @dataclass(slots=True)
-class _Touched:
+class Touched:
     """What writes of a range touched.
 
     Attributes:
@@ -115,6 +115,7 @@ class _Touched:
     moves: list[frozenset[files.FileGroupId]] = field(default_factory=list)
 
     def add(self, commit: commits.CommitMetadata, *, is_compaction: bool) -> None:
+        """Add what one more write touched."""
         written = {files.FileGroupId(each.partition_path, each.file_id) for each in commit.stats}
         if is_compaction:
             self.compacted |= written
@@ -143,32 +144,67 @@ def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increm
         ConflictError: A write was rolled back while this looked.
     """
     timeline, config, storage = snapshot.timeline, source.config, source.storage
+    found = range_of(source, snapshot, wanted)
+    touched = touched_by(source, timeline, found.writes)
+    ends = Ends(
+        then=snapshots.as_of(storage, snapshot, found.begin),
+        now=snapshots.as_of(storage, snapshot, moments.Moment(time=found.end)),
+    )
+    units = units_of(source, touched, ends)
+    _check_readable(source, snapshot, wanted, units, ends)
+    texts = changed_rows.texts_of([each.requested_time for each in found.data_writes])
+    return Increment(
+        position=position_at(config, timeline, found.end),
+        writes=found.data_writes,
+        latecomers=found.data_latecomers,
+        tasks=tuple(_task(source, unit, ends, texts, wanted.columns) for unit in units),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Which writes a reader has not seen.
+
+    Attributes:
+        begin: What the reader has seen: the table as of then, without latecomers.
+        end: Completion time up to which it goes.
+        writes: All of them, by completion time.
+        data_writes: Those of them that are no compactions.
+        data_latecomers: Those of these that completed at or below the position.
+    """
+
+    begin: moments.Moment
+    end: instants.InstantTime
+    writes: tuple[instants.Instant, ...]
+    data_writes: tuple[instants.Instant, ...]
+    data_latecomers: tuple[instants.Instant, ...]
+
+
+def range_of(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Range:
+    """Return which writes a reader has not seen; the archive, where some were archived.
+
+    Raises:
+        InvalidInputError: The position is of another table.
+        GoneError: Writes that the reader has seen were rolled back, or more than can be named came
+            late.
+    """
+    timeline, config, storage = snapshot.timeline, source.config, source.storage
     if not isinstance(wanted.since, positions.Position):
         past.check_history(storage, snapshot, moments.Moment(time=wanted.since))
-    known = _Known(storage, config, timeline, wanted.since)
+    known = Known(storage, config, timeline, wanted.since)
     late = known.latecomers()
     end = _end(timeline, config, wanted, source.clock_ms)
     found = sorted(
-        [*late, *(each for each in known.writes if wanted.time < _completion(each) <= end)],
-        key=_completion,
+        [*late, *(each for each in known.writes if wanted.time < completion_of(each) <= end)],
+        key=completion_of,
     )
-    touched = _touched(source, timeline, found)
-    writes = tuple(each for each in found if not known.is_compaction(each))
     late_times = frozenset(each.requested_time for each in late)
-    ends = _Ends(
-        then=snapshots.as_of(
-            storage, snapshot, moments.Moment(time=wanted.time, without=late_times)
-        ),
-        now=snapshots.as_of(storage, snapshot, moments.Moment(time=end)),
-    )
-    units = _units_of(source, touched, ends)
-    _check_readable(source, snapshot, wanted, units, ends)
-    texts = changed_rows.texts_of([each.requested_time for each in writes])
-    return Increment(
-        position=position_at(config, timeline, end),
-        writes=writes,
-        latecomers=tuple(each for each in late if not known.is_compaction(each)),
-        tasks=tuple(_task(source, unit, ends, texts, wanted.columns) for unit in units),
+    return Range(
+        begin=moments.Moment(time=wanted.time, without=late_times),
+        end=end,
+        writes=tuple(found),
+        data_writes=tuple(each for each in found if not known.is_compaction(each)),
+        data_latecomers=tuple(each for each in late if not known.is_compaction(each)),
     )
 
 
@@ -188,7 +224,7 @@ def position_at(
     if since is None:
         newest = timeline.greatest_time
         since = positions.BEGINNING if newest is None else instants.next_time(newest)
-    counted = (each for each in timeline.completed_writes if not _is_compaction(config, each))
+    counted = (each for each in timeline.completed_writes if not is_compaction(config, each))
     return positions.at(time, config, since, map(_completed, counted))
 
 
@@ -212,14 +248,14 @@ def _end(
     if wanted.is_ordered and pending:
         first = min(pending)
         for each in timeline.completed_writes:
-            if each.requested_time > first and not _is_compaction(config, each):
-                below = instants.parse_time(_completion(each)) - 1
+            if each.requested_time > first and not is_compaction(config, each):
+                below = instants.parse_time(completion_of(each)) - 1
                 end = min(end, instants.format_time(below))
                 break
     return max(end, wanted.time)
 
 
-class _Known:
+class Known:
     """The writes of a table, as far as a reader needs to know them.
 
     All that completed after a position were requested at its `since` or later, so that the archive
@@ -242,7 +278,7 @@ class _Known:
 
     def is_compaction(self, write: instants.Instant) -> bool:
         """Return whether a write changes no row."""
-        return _is_compaction(self._config, write)
+        return is_compaction(self._config, write)
 
     def latecomers(self) -> tuple[instants.Instant, ...]:
         """Return the writes that completed at or below the position since it was given out.
@@ -255,7 +291,7 @@ class _Known:
         counted = {_completed(each): each for each in self.writes if not self.is_compaction(each)}
         found = positions.latecomers(self._position, counted)
         if found is None:
-            newest = max((_completion(each) for each in self.writes), default=self._position.time)
+            newest = max((completion_of(each) for each in self.writes), default=self._position.time)
             raise errors.GoneError(
                 f"what a reader at {self._position.time} has seen of {self._storage.uri} is not "
                 "the table any more: writes of it were rolled back, the table was restored or "
@@ -282,34 +318,54 @@ class _Known:
         return [each for each in found if each.requested_time not in there]
 
 
-def _touched(
+def touched_by(
     source: Source, timeline: active.ActiveTimeline, writes: Sequence[instants.Instant]
-) -> _Touched:
+) -> Touched:
     """Return what writes touched; a read for each, or parts of the archive."""
-    found = _Touched()
+    found = Touched()
+    for write, commit in commits_of(source, timeline, writes):
+        found.add(commit, is_compaction=is_compaction(source.config, write))
+    return found
+
+
+def commits_of(
+    source: Source, timeline: active.ActiveTimeline, writes: Sequence[instants.Instant]
+) -> Iterator[tuple[instants.Instant, commits.CommitMetadata]]:
+    """Yield what writes say of themselves, archived ones first, otherwise in their order.
+
+    A read for each that is on the timeline, some of them ahead; of the others parts of the archive.
+
+    Raises:
+        ConflictError: One is neither on the timeline nor archived.
+    """
     by_time = {each.requested_time: each for each in writes}
-    old = set()
     there = [each for each in writes if timeline.has_file(each)]
+    old = by_time.keys() - {each.requested_time for each in there}
+    yield from _archived_commits(source, by_time, old)
     for first in range(0, len(there), _READ_AT_ONCE):
         some = there[first : first + _READ_AT_ONCE]
         for write, commit in zip(some, source.engine.map(_Read(source.storage), some), strict=True):
-            if commit is None:
-                old.add(write.requested_time)
+            if commit is not None:
+                yield write, commit
             else:
-                found.add(commit, is_compaction=_is_compaction(source.config, write))
-    old |= by_time.keys() - {each.requested_time for each in there}
-    left = set(old)
-    for each in archived.ArchivedTimeline(source.storage).contents_of(old) if old else ():
+                yield from _archived_commits(source, by_time, {write.requested_time})
+
+
+def _archived_commits(
+    source: Source,
+    by_time: Mapping[instants.InstantTime, instants.Instant],
+    times: Collection[instants.InstantTime],
+) -> Iterator[tuple[instants.Instant, commits.CommitMetadata]]:
+    left = set(times)
+    for each in archived.ArchivedTimeline(source.storage).contents_of(left) if left else ():
         left.discard(each.instant.requested_time)
         write = by_time[each.instant.requested_time]
-        commit = timeline_avro.decode_commit(each.metadata, f"the archived {each.instant}")
-        found.add(commit, is_compaction=_is_compaction(source.config, write))
+        yield write, timeline_avro.decode_commit(each.metadata, f"the archived {each.instant}")
     if left:
         raise errors.ConflictError(
             f"{source.storage.uri}: {by_time[min(left)]} is neither on the timeline nor archived: "
             "it was rolled back just now; read again"
         )
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +382,7 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ends:
+class Ends:
     """The table as the reader has seen it, and as of the end of the range."""
 
     then: snapshots.Snapshot
@@ -334,7 +390,7 @@ class _Ends:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Unit:
+class Unit:
     """Some file groups.
 
     Attributes:
@@ -350,7 +406,7 @@ class _Unit:
     is_compared: bool
 
 
-def _units_of(source: Source, touched: _Touched, ends: _Ends) -> list[_Unit]:
+def units_of(source: Source, touched: Touched, ends: Ends) -> list[Unit]:
     """Return the units in which rows may have changed, by partition."""
     asked = touched.groups | touched.compacted
     then, now = _slices(ends.then, asked), _slices(ends.now, asked)
@@ -360,7 +416,7 @@ def _units_of(source: Source, touched: _Touched, ends: _Ends) -> list[_Unit]:
         if group in now and _is_reordered(then.get(group), now[group], ends.then.committed)
     }
     return [
-        _Unit(
+        Unit(
             groups=groups,
             before=tuple(then[each] for each in groups if each in then),
             after=tuple(now[each] for each in groups if each in now),
@@ -374,8 +430,8 @@ def _check_readable(
     source: Source,
     snapshot: snapshots.Snapshot,
     wanted: Wanted,
-    units: Sequence[_Unit],
-    ends: _Ends,
+    units: Sequence[Unit],
+    ends: Ends,
 ) -> None:
     """Refuse a range of which files are gone that its units need.
 
@@ -396,8 +452,8 @@ def _check_readable(
 
 def _task(
     source: Source,
-    unit: _Unit,
-    ends: _Ends,
+    unit: Unit,
+    ends: Ends,
     writes: tuple[str, ...],
     columns: tuple[str, ...],
 ) -> changed_rows.UnitTask:
@@ -474,17 +530,18 @@ def _components(
     return sorted(tuple(sorted(each)) for each in units.values())
 
 
-def _is_compaction(config: table_config.TableConfig, write: instants.Instant) -> bool:
+def is_compaction(config: table_config.TableConfig, write: instants.Instant) -> bool:
     """Return whether a completed write is a compaction, which changes no row."""
     return write.action is instants.Action.COMMIT and not config.is_copy_on_write
 
 
 def _completed(write: instants.Instant) -> positions.Completed:
     return positions.Completed(
-        requested_time=write.requested_time, completion_time=_completion(write)
+        requested_time=write.requested_time, completion_time=completion_of(write)
     )
 
 
-def _completion(write: instants.Instant) -> instants.InstantTime:
+def completion_of(write: instants.Instant) -> instants.InstantTime:
+    """Return when a completed write completed."""
     assert write.completion_time is not None, write
     return write.completion_time

@@ -108,6 +108,9 @@ def _table(config: table_config.TableConfig) -> dict[str, str]:
         # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
         "hoodie.write.auto.upgrade": "false",
     }
+    if config.change_data is not None:
+        found[table_config.CHANGE_DATA_CAPTURE_KEY] = "true"
+        found[table_config.CHANGE_DATA_MODE_KEY] = config.change_data.value
     if config.drops_partition_columns:
         found[table_config.DROPS_PARTITION_COLUMNS_KEY] = "true"
     if not config.record_key_fields:

@@ -161,7 +161,7 @@ def _of_stage(marked: list[str], stage: int | None) -> list[str]:
     """Return the files of one execution, by the middle of their write tokens."""
     if stage is None:
         return marked
-    parsed = ((path, file_names.parse(path, 0)) for path in marked)
+    parsed = ((path, file_names.parse(file_names.as_log_file(path), 0)) for path in marked)
     return [
         path
         for path, found in parsed
@@ -190,7 +190,12 @@ def directory_of(requested_time: instants.InstantTime) -> str:
 
 
 def paths_of(stat: commits.WriteStat) -> list[str]:
-    """Return the data files that a write stat names."""
+    """Return the files that a write stat names as its own, those of change data too."""
+    return [*data_paths_of(stat), *(each.path for each in stat.change_data)]
+
+
+def data_paths_of(stat: commits.WriteStat) -> list[str]:
+    """Return those of them that file slices are made of."""
     return [stat.path, *(files.join(stat.partition_path, name) for name in stat.log_files)]
 
 

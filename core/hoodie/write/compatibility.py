@@ -66,7 +66,7 @@ def check_table(
         mode: Of the write; None for a write of any mode.
 
     Raises:
-        UnsupportedError: The table does not say how records are found, or has change data capture.
+        UnsupportedError: The table does not say how records are found.
         ConfigurationError: Non-blocking mode lacks something; all of it is named.
     """
     missing = []
@@ -89,9 +89,6 @@ def check_table(
             f"{settings.ConcurrencyMode.NON_BLOCKING.value} on table {config.name!r} needs "
             f"{' and '.join(missing)}"
         )
-    if config.has_change_data_capture:
-        # A commit without them would be one in which nothing changed, to who reads changes.
-        missing.append(f"change data files, it has {table_config.CHANGE_DATA_CAPTURE_KEY}=true")
     if missing:
         raise errors.UnsupportedError(
             f"writing table {config.name!r} needs {' and '.join(missing)}"

@@ -13,6 +13,7 @@ is refused before anything is written. Source: `KeyGenUtils.java`, `SimpleKeyGen
 `ComplexKeyGenerator.java`, `PartitionPathEncodeUtils.java`; run from the 1.2.0 bundle.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,6 +68,19 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
         if not key_generators.names_fields(config):
             return texts[0]
     return _composite(texts, config, hashed)
+
+
+def maker(
+    config: table_config.TableConfig, columns: pa.Schema
+) -> Callable[[pa.Table], pa.Array] | None:
+    """Return what makes record keys of rows with some columns; None if rows do not tell them."""
+    if not config.record_key_fields or has_instants(columns, config):
+        return None
+    try:
+        record_keys(columns.empty_table(), config)
+    except (errors.InvalidInputError, errors.UnsupportedError):
+        return None
+    return functools.partial(record_keys, config=config)
 
 
 def has_instants(schema: pa.Schema, config: table_config.TableConfig) -> bool:

@@ -326,6 +326,7 @@ def _written(
         )
 
     announce = _announcing(task, groups.storage, mark)
+    logged_to = _logged_to(task, batch, groups.storage)
 
     def write_rows(
         group: batches.GroupRows, group_id: files.FileGroupId, first_row: int
@@ -356,10 +357,30 @@ def _written(
         if is_cow or is_base:
             return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
         based = replace(target, base_instant_time=None if is_new else task.instant_time)
+        if (before := logged_to.get(group_id)) is not None:
+            based = replace(
+                based,
+                base_file=before.base_file.name if before.base_file else None,
+                logs_before=tuple(each.name for each in before.log_files),
+            )
         return _write_group(task, batch, group, based, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
     return [each for of_group in found for each in of_group]
+
+
+def _logged_to(
+    task: WriteTask, batch: batches.Batch, storage: protocol.Storage
+) -> Mapping[files.FileGroupId, files.FileSlice]:
+    """Return the slices that logs of the batch are added to, where the table captures change data.
+
+    Apache Hudi computes from what a commit says of them what its log files change. Where writers do
+    not block each other, another one may log to them meanwhile.
+    """
+    if task.config.change_data is None or task.config.is_copy_on_write:
+        return {}
+    view = snapshots.take(storage, task.config, has_committed_only=True).view
+    return {each.group: each for path in batch.partition_paths for each in view.latest_slices(path)}
 
 
 def _announcing(

@@ -27,6 +27,14 @@ class MergeMode(enum.Enum):
     EVENT_TIME = "EventTime"
 
 
+class ChangeData(enum.Enum):
+    """What writes say of what they changed."""
+
+    OP_KEY_ONLY = "OpKeyOnly"
+    DATA_BEFORE = "DataBefore"
+    DATA_BEFORE_AFTER = "DataBeforeAfter"
+
+
 class IndexType(enum.Enum):
     """How the file group of a record is found."""
 
@@ -412,6 +420,13 @@ class HudiTableSpec(fields.Block):
     services: Services = Services()
     files: Files = Files()
     metadata: Metadata = Metadata()
+    change_data: ChangeData | None = Field(
+        default=None,
+        description=(
+            "Have writes say what they changed, for readers of changes (CDC): operations with "
+            "keys, with rows before, or with rows before and after. Default: they do not."
+        ),
+    )
     time_zone: fields.TimeZone | None = Field(
         default=None,
         description=(
@@ -952,6 +967,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.fixed_by_provisioning("keys", lambda spec: spec.keys, _IS_THERE),
         rules.fixed_by_provisioning("merge", lambda spec: spec.merge, _IS_THERE),
         rules.fixed_by_provisioning("writeIndex", lambda spec: spec.write_index, _IS_THERE),
+        rules.fixed_by_provisioning("changeData", lambda spec: spec.change_data, _IS_THERE),
         rules.fixed_by_provisioning("timeZone", lambda spec: spec.time_zone, _IS_THERE),
         rules.fixed_by_provisioning(
             "schema",

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.model import schemas, settings, table_config
+from hoodie.model.change_data import LoggingMode
 from hoodie.services import definition
 from hoodie.storage import uris
 from hoodie.timeline import partition_buckets
@@ -74,6 +75,11 @@ _TYPES = {
 _MERGE_MODES = {
     hudi_table.MergeMode.COMMIT_TIME: table_config.MergeMode.COMMIT_TIME,
     hudi_table.MergeMode.EVENT_TIME: table_config.MergeMode.EVENT_TIME,
+}
+_CHANGE_DATA = {
+    hudi_table.ChangeData.OP_KEY_ONLY: LoggingMode.OP_KEY_ONLY,
+    hudi_table.ChangeData.DATA_BEFORE: LoggingMode.DATA_BEFORE,
+    hudi_table.ChangeData.DATA_BEFORE_AFTER: LoggingMode.DATA_BEFORE_AFTER,
 }
 _ARROW = {
     "string": pa.string(),
@@ -219,6 +225,7 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         has_partial_updates=spec.merge.partial_updates,
         is_hive_style=spec.keys.hive_style,
         is_url_encoded=spec.keys.url_encode,
+        change_data=_CHANGE_DATA[spec.change_data] if spec.change_data else None,
         create_schema=schema.avro,
         bucket_count=bucket.count if bucket else None,
         hash_fields=(bucket.hash_fields or ()) if bucket else (),

@@ -60,6 +60,10 @@ _PARTS: Final[Mapping[str, tuple[Callable[[Agreed], _Value], _Value]]] = {
     "has_partial_updates": (lambda agreed: agreed.config.has_partial_updates, False),
     "is_hive_style": (lambda agreed: agreed.config.is_hive_style, False),
     "is_url_encoded": (lambda agreed: agreed.config.is_url_encoded, False),
+    "change_data": (
+        lambda agreed: agreed.config.change_data and agreed.config.change_data.value,
+        None,
+    ),
     "create_schema": (lambda agreed: _columns(agreed.config.create_schema), None),
     "index": (lambda agreed: agreed.config.index and agreed.config.index.value, None),
     "updates_partitions": (lambda agreed: agreed.config.updates_partitions, True),

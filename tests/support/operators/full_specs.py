@@ -109,6 +109,7 @@ _TABLE: Spec = {
     },
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
     "metadata": {"enabled": True},
+    "changeData": "DataBefore",
     "timeZone": "Europe/Berlin",
     "adoption": "AdoptOnly",
     "deletionPolicy": "Retain",

@@ -9,6 +9,7 @@ from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, quantities, row_files, tables
 from hoodie.cli.views import outcomes
 from hoodie.maintenance import consumers
+from hoodie.read import change_data
 from hoodie.read import changes as row_changes
 from hoodie.storage import local_files
 
@@ -24,12 +25,18 @@ What was cleaned or trimmed since the position is an error, and so are writes th
 since. With --or-all all rows come then, and a note says so: what a reader has and they have not is
 gone. A write that completed at or below the position after it was given out is not left out; a
 warning names it.
+
+With --cdc each change of each write comes, in the order in which the writes completed: op (i, u,
+d), ts_ms (the requested time of the write), record_key, partition_path, and the rows before and
+after, which need --json or a .parquet file. Without a position it begins with the first write. A
+table that was created with --change-data is read faster; all others can be read as well.
 """
 EXAMPLES = """Examples:
 
   hoodie changes /data/trips --position trips.position --output changes.parquet
   hoodie changes /data/trips --since "2026-11-21 09:30" --no-deletes
   hoodie changes /data/trips --consumer billing --advance --json
+  hoodie changes /data/trips --since "2026-11-21 09:30" --cdc --json
 """
 
 
@@ -74,6 +81,18 @@ def changes(  # noqa: PLR0913 - a parameter an option
         bool,
         typer.Option("--or-all", metavar="", help="Read all rows where the changes are gone."),
     ] = False,
+    cdc: Annotated[
+        bool,
+        typer.Option(
+            "--cdc", metavar="", help="Read each change of each write, the rows before and after."
+        ),
+    ] = False,
+    net: Annotated[
+        bool,
+        typer.Option(
+            "--net", metavar="", help="With --cdc: one change of each key, of all writes."
+        ),
+    ] = False,
     output_path: Annotated[
         str,
         typer.Option(
@@ -87,6 +106,10 @@ def changes(  # noqa: PLR0913 - a parameter an option
         raise typer.BadParameter("expected one of --since, --position and --consumer")
     if advance and consumer is None:
         raise typer.BadParameter("--advance goes with --consumer")
+    if net and not cdc:
+        raise typer.BadParameter("--net goes with --cdc")
+    if cdc and (no_deletes or or_all):
+        raise typer.BadParameter("--no-deletes and --or-all do not go with --cdc")
     is_file = output_path != row_files.STANDARD_OUTPUT
     if is_file:
         row_files.check_path(output_path)
@@ -95,15 +118,27 @@ def changes(  # noqa: PLR0913 - a parameter an option
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         display.phase("planning")
-        found = opened.changes(
-            begin,
-            consumer=consumer,
-            columns=None if columns is None else options.names(columns, "--columns"),
-            until=until,
-            has_deletes=not no_deletes,
-            is_ordered=ordered,
-            falls_back=or_all,
-        )
+        names = None if columns is None else options.names(columns, "--columns")
+        found: row_changes.Changes | change_data.ChangeData
+        if cdc:
+            found = opened.change_data(
+                begin,
+                consumer=consumer,
+                columns=names,
+                until=until,
+                is_ordered=ordered,
+                is_net=net,
+            )
+        else:
+            found = opened.changes(
+                begin,
+                consumer=consumer,
+                columns=names,
+                until=until,
+                has_deletes=not no_deletes,
+                is_ordered=ordered,
+                falls_back=or_all,
+            )
         display.phase("reading")
         rows = found.read()
         if is_file:
@@ -132,7 +167,7 @@ def _kept(path: Path) -> str | None:
 
 def _keep(
     opened: table.Table,
-    found: row_changes.Changes,
+    found: row_changes.Changes | change_data.ChangeData,
     path: str | None,
     consumer: str | None,
 ) -> None:
@@ -148,7 +183,8 @@ def _keep(
         opened.advance_consumer(
             consumer, consumers.Progress(to=found.position.time, position=str(found.position))
         )
-    what = "all rows" if found.is_snapshot else quantities.counted(len(found.writes), "write")
+    is_all = isinstance(found, row_changes.Changes) and found.is_snapshot
+    what = "all rows" if is_all else quantities.counted(len(found.writes), "write")
     output.note(f"{what}; position {found.position}")
 
 

@@ -16,7 +16,7 @@ from hoodie.cli import (
     schema_files,
 )
 from hoodie.cli.views import configuration
-from hoodie.model import table_config
+from hoodie.model import change_data, table_config
 from hoodie.transaction import authors
 
 DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Rows are identified by
@@ -38,6 +38,7 @@ EXAMPLES = """Examples:
   hoodie create /data/t --schema t.avsc --record-key id --no-foreign-writers
   hoodie create /data/t --schema t.avsc --record-key id --metadata-table
   hoodie create /data/t --schema t.avsc --record-key id --type cow --index simple
+  hoodie create /data/t --schema t.avsc --record-key id --change-data data-before-after
 
 Writes to a merge-on-read table create log files, which readers merge and a compaction merges into
 base files. Writes to a copy-on-write table create new base files; it needs no compaction and allows
@@ -51,6 +52,10 @@ Every change is first a file that is created once, an epoch of the table's chain
 --chain`). With --no-foreign-writers the table stays right even if its lock is given to several
 writers at once, and no write waits for clocks; Apache Hudi may read it, but must not write it.
 `hoodie configure` changes both later.
+
+With --change-data each write also says what it changed, for readers of changes (CDC): operations
+with their keys, with the rows before them, or with the rows before and after them. A copy-on-write
+table has that in log files beside its base files; of a merge-on-read table readers compute it.
 
 With --metadata-table the table has a metadata table from the start, under the lock of its writers
 (--lock). `hoodie metadata` makes or drops one later.
@@ -76,6 +81,14 @@ class VersionName(enum.Enum):
 
     NINE = "9"
     EIGHT = "8"
+
+
+class ChangeDataName(enum.Enum):
+    """What writes say of changes, as the command line spells it."""
+
+    OP_KEY_ONLY = "op-key-only"
+    DATA_BEFORE = "data-before"
+    DATA_BEFORE_AFTER = "data-before-after"
 
 
 _TABLE_TYPES = {
@@ -178,6 +191,16 @@ def create(  # noqa: PLR0913 - a parameter an option
             help="Keep partition values in the names of folders alone, not in data files.",
         ),
     ] = False,
+    change_data_mode: Annotated[
+        ChangeDataName | None,
+        typer.Option(
+            "--change-data",
+            metavar="MODE",
+            help="Have writes say what they changed: op-key-only, data-before or "
+            "data-before-after.",
+            show_default="they do not",
+        ),
+    ] = None,
     no_foreign_writers: Annotated[
         bool,
         typer.Option(
@@ -224,6 +247,9 @@ def create(  # noqa: PLR0913 - a parameter an option
             is_hive_style=hive_style,
             is_url_encoded=url_encode,
             drops_partition_columns=drop_partition_columns,
+            change_data=(
+                change_data.LoggingMode[change_data_mode.name] if change_data_mode else None
+            ),
             chain=None if no_chain else table_config.ChainName(id=env.random.uuid()),
             has_foreign_writers=not no_foreign_writers,
         ),

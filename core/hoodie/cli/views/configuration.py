@@ -43,6 +43,7 @@ class Document:
         ordering: Columns.
         merge_mode: Which version of a record wins, by Hudi's constant.
         has_partial_updates: Whether a null in the newer version keeps the older value.
+        change_data: What writes say of what they changed, by Hudi's constant; None for nothing.
         index: How writers find records, by Hudi's constant; None where the table does not say.
         buckets: Of the simple bucket index; None for a table with another index.
         buckets_by_partition: Counts that Apache Hudi gave partitions, as `regex,count;regex,count`;
@@ -64,6 +65,7 @@ class Document:
     ordering: tuple[str, ...]
     merge_mode: str
     has_partial_updates: bool
+    change_data: str | None
     index: str | None
     buckets: int | None
     buckets_by_partition: str | None
@@ -106,6 +108,7 @@ def document(
         ordering=config.ordering_fields,
         merge_mode=config.merge_mode.value,
         has_partial_updates=config.has_partial_updates,
+        change_data=config.change_data.value if config.change_data else None,
         index=None if config.index_kind is None else config.index_kind.value,
         buckets=config.bucket_count,
         buckets_by_partition=by_partition,
@@ -145,6 +148,8 @@ def facts(shown: Document) -> grids.Grid:
         ("times", shown.time_zone or "local ones, the zone is not stated (hoodie adopt)"),
         ("written by", writers(shown)),
     ]
+    if shown.change_data is not None:
+        rows.append(("change data", f"stored by writes: {shown.change_data}"))
     if shown.key_generator not in _PLAIN_GENERATORS:
         rows.append(("key generator", shown.key_generator))
     if shown.properties.get(table_config.DROPS_PARTITION_COLUMNS_KEY) == "true":

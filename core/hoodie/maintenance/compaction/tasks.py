@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import bounded_merging, kept_deletes, placing, reading, snapshots, writing
+from hoodie.filegroup import (
+    bounded_merging,
+    kept_deletes,
+    merging,
+    placing,
+    reading,
+    snapshots,
+    writing,
+)
 from hoodie.format import file_names
 from hoodie.maintenance.compaction import memory
 from hoodie.model import (
@@ -84,6 +92,8 @@ def compact_slice(
 ) -> tuple[commits.WriteStat, ...]:
     """Merge a slice into a base file, and a log file of the deletes that outlive it.
 
+    Of a table that captures change data, also a log of what the log files change in the base file.
+
     Memory: the changes in the slice's logs, and some row groups of its base file; of a slice that
     needs more than the settings allow, what they allow, and scratch space for the changes.
 
@@ -99,35 +109,48 @@ def compact_slice(
     file_slice = _slice(task.operation)
     committed = snapshots.CommittedFiles(storage, task.committed)
     reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
-    with _merged(task, reader, file_slice) as rows:
-        return _write(task, storage, file_slice, rows, before_file)
+    target = _target(task, storage, file_slice, before_file)
+    with contextlib.ExitStack() as stack:
+        log = None
+        if task.config.change_data is not None and file_slice.base_file is not None:
+            log = writing.change_log(
+                target, task.config.change_data, task.file_schema, task.settings
+            )
+            stack.enter_context(log)
+        with _merged(task, reader, file_slice, log) as rows:
+            stat, *on_top = _write(task, target, file_slice, rows)
+    if log is not None:
+        stat = replace(stat, change_data=log.written)
+    return (stat, *on_top)
 
 
 @contextlib.contextmanager
 def _merged(
-    task: CompactionTask, reader: reading.SliceReader, file_slice: files.FileSlice
+    task: CompactionTask,
+    reader: reading.SliceReader,
+    file_slice: files.FileSlice,
+    watch: merging.Watch | None,
 ) -> Iterator[MergedRows]:
     """Return the rows of a slice, merged in the memory that there is."""
     columns = [*writing.BASE_FILE_META_COLUMNS, *task.file_schema.arrow.names]
     if memory.fits(task.operation, task.settings.compaction_memory_bytes):
-        yield reader.stream(file_slice, columns)
+        yield reader.stream(file_slice, columns, watch=watch)
         return
     allowed = placing.Memory(
         bytes_max=task.settings.compaction_memory_bytes,
         scratch_folder=task.settings.scratch_folder,
     )
-    with reader.stream_bounded(file_slice, columns, allowed) as rows:
+    with reader.stream_bounded(file_slice, columns, allowed, watch) as rows:
         yield rows
 
 
-def _write(
+def _target(
     task: CompactionTask,
     storage: protocol.Storage,
     file_slice: files.FileSlice,
-    rows: MergedRows,
     before_file: Callable[[str], None],
-) -> tuple[commits.WriteStat, ...]:
-    target = writing.FileTarget(
+) -> writing.FileTarget:
+    return writing.FileTarget(
         storage=storage,
         group=file_slice.group,
         instant_time=task.instant_time,
@@ -137,6 +160,14 @@ def _write(
         base_file=task.operation.base_file_name,
         statistics=task.statistics,
     )
+
+
+def _write(
+    task: CompactionTask,
+    target: writing.FileTarget,
+    file_slice: files.FileSlice,
+    rows: MergedRows,
+) -> tuple[commits.WriteStat, ...]:
     stat = writing.write_base_file(target, rows, task.file_schema, task.settings)
     counts = rows.counts
     stat = replace(stat, inserts=counts.inserted, updates=counts.updated, deletes=counts.deleted)

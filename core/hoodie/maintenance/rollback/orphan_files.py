@@ -234,7 +234,8 @@ def instant_of(path: str) -> instants.InstantTime | None:
     Of none are the checksums that Hadoop keeps on a local disk: they go with their files.
     """
     if not path.startswith(_OWN_FOLDER):
-        parsed = file_names.parse(storage_paths.finished(path) or path, 0)
+        plain = file_names.as_log_file(storage_paths.finished(path) or path)
+        parsed = file_names.parse(plain, 0)
         return parsed.instant_time if parsed else None
     for directory in _DIRECTORIES:
         if path.startswith(directory):

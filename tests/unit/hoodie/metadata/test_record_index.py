@@ -249,10 +249,8 @@ def test_read_of_keys_looks_into_their_file_groups_alone(tmp_path: Path) -> None
 
 
 def test_read_of_base_files_alone_has_keys_that_log_files_have_deleted(tmp_path: Path) -> None:
-    indexed = Indexed(tmp_path / "t")
+    indexed = Indexed(tmp_path / "t", replace(SIMPLE, table_type=CONFIG.table_type))
     indexed.write([row(key) for key in range(6)])
-    indexed.reopen()
-    indexed.small.compact()
     indexed.delete([{"id": "1", "part": "p1"}])
     indexed.reopen()
     condition = where.parse("id = '1'")

@@ -1,8 +1,11 @@
 """Markers, by which everything that a write leaves behind can be found (2.1, W8, W13)."""
 
+from dataclasses import replace
+
 import pytest
 
 from hoodie import errors
+from hoodie.model import commits
 from hoodie.model.instants import InstantTime
 from hoodie.storage.memory import MemoryStorage
 from hoodie.transaction import markers
@@ -50,6 +53,20 @@ def test_files_of_failed_tasks_are_deleted_and_those_in_stats_kept() -> None:
     stats = metadata([stat(group, f"p/{first}", b"", 1, log_files=(first, second))]).stats
     assert markers.finalise(storage, TIME, stats, alive) == 2
     assert [info.name for info in storage.list("p")] == [first, second]
+
+
+def test_change_data_in_stats_is_kept_and_that_of_failed_tasks_deleted() -> None:
+    """CD2; and of one execution alone, by its stage."""
+    storage = MemoryStorage()
+    own, failed, other = (f"p/.f2_{TIME}.log.1_0-{n}.cdc" for n in ("1-0", "1-9", "2-0"))
+    for path in (own, failed, other):
+        markers.mark(storage, TIME, path)
+        storage.create(path, b"x")
+    written = stat(GROUPS[0], BASE, b"", 1)
+    logs = (commits.ChangeDataLog(path=own, size_bytes=1),)
+    stats = [replace(written, change_data=logs)]
+    assert markers.finalise(storage, TIME, stats, alive, stage=1) == 1
+    assert [info.path for info in storage.list("p")] == [own, other]
 
 
 def test_all_data_files_and_markers_of_an_instant_can_be_deleted() -> None:

@@ -164,13 +164,6 @@ def test_non_blocking_mode_names_all_that_is_missing() -> None:
     compatibility.check_table(WHOLE_ROWS, settings.ConcurrencyMode.NON_BLOCKING)
 
 
-def test_table_that_keeps_change_data_is_not_written() -> None:
-    """Readers of changes would not see what we wrote."""
-    config = replace(WHOLE_ROWS, properties={"hoodie.table.cdc.enabled": "true"})
-    with pytest.raises(errors.UnsupportedError, match="change data files"):
-        compatibility.check_table(config, settings.ConcurrencyMode.SINGLE_WRITER)
-
-
 def test_base_files_take_one_writer_at_a_time() -> None:
     """T-N01, and what there is on a copy-on-write table."""
     cow = replace(WHOLE_ROWS, table_type=table_config.TableType.COPY_ON_WRITE)

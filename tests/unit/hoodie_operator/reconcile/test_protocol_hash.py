@@ -112,6 +112,7 @@ def test_two_spellings_of_one_value_agree() -> None:
         {"writeIndex__updatesPartitions": False},
         {"keys__recordFields": ["a"]},
         {"merge": {"partialUpdates": False}},
+        {"changeData": "DataBefore"},
         {"database": "lake"},
         {"tableName": "other"},
     ],

@@ -1,0 +1,297 @@
+"""Change data: each change that each write of a range made, in the order in which they completed.
+
+Increments (`increments.py`) say how rows differ between two moments; change data says it of every
+write in between: the moment before a write, and the one after it, differ by the write alone. So the
+changes of a range, applied one after the other, lead from the first snapshot to the last.
+
+A compaction changes nothing, but for rows of equal ordering values that it merges in another order
+(`increments.py`); those are its changes then.
+
+The changes of all writes together, by key, are those of one step from the first to the last moment.
+
+Memory: file groups of each write; and of one write at a time its slices and changed rows.
+
+Source: RFC-51; protocol.md: Change data.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hoodie.engine import ahead
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import past, snapshots
+from hoodie.model import commits, files, instants, moments, partition_columns
+from hoodie.model.change_data import LoggingMode
+from hoodie.read import increments, positions, row_versions
+
+RecordKeys: TypeAlias = Callable[[pa.Table], pa.Array]
+"""Returns the record keys of rows with the table's columns."""
+
+_Logs: TypeAlias = Mapping[files.FileGroupId, tuple[str, ...]]
+
+_AHEAD_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a reader asks for.
+
+    Attributes:
+        since: Where it is: a position, or a completion time.
+        until: Completion time of the end; None for the newest.
+        columns: Of the rows before and after.
+        is_ordered: As in `increments.Wanted`.
+        is_net: Whether the changes of a key by several writes are one.
+        record_keys: As of `row_versions.VersionTask`.
+    """
+
+    since: positions.Position | instants.InstantTime
+    until: instants.InstantTime | None
+    columns: tuple[str, ...]
+    is_ordered: bool
+    is_net: bool
+    record_keys: RecordKeys | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """From one moment to a later one.
+
+    Attributes:
+        write: The write that lies between; None for several.
+        touched: What was touched in between.
+        before: The earlier moment.
+        after: The later one.
+        logs: Change data that the write stored, by file group.
+    """
+
+    write: instants.Instant | None
+    touched: increments.Touched
+    before: moments.Moment
+    after: moments.Moment
+    logs: _Logs = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeData:
+    """The changes of a range.
+
+    Attributes:
+        position: Keep its text: the next read begins there.
+        writes: The writes of the range, by completion time; compactions are left out.
+        latecomers: Those of them that completed at or below the position before, after it was given
+            out.
+        columns: Of the changes, as `row_versions.schema_of` says.
+    """
+
+    position: positions.Position
+    writes: tuple[instants.Instant, ...]
+    latecomers: tuple[instants.Instant, ...]
+    columns: pa.Schema
+    _source: increments.Source = field(repr=False, compare=False)
+    _snapshot: snapshots.Snapshot = field(repr=False, compare=False)
+    _steps: tuple[_Step, ...] = field(repr=False, compare=False)
+    _wanted: Wanted = field(repr=False, compare=False)
+
+    def read(self) -> pa.RecordBatchReader:
+        """Return the changes, those of a write together, in the order of completion."""
+        return pa.RecordBatchReader.from_batches(self.columns, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        engine: Engine = self._source.engine
+        bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
+        sides = _Sides(self._source, self._snapshot)
+        for step in self._steps:
+            tasks = list(_tasks(self._source, sides, step, self._wanted))
+            yield from ahead.streams(row_versions.changes, tasks, engine.parallelism, bound)
+
+
+def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> ChangeData:
+    """Return the changes of a range.
+
+    A read for each write of the range, and the archive where some of them were archived; the names
+    of the files in partitions that they touched; a read for each clean since the position.
+
+    Args:
+        source: The table.
+        snapshot: Of it as it is now.
+        wanted: What the reader asks for.
+
+    Raises:
+        InvalidInputError: The position is of another table.
+        GoneError: Writes that the reader has seen were rolled back, more than can be named came
+            late, or files are gone that are needed; the error has the earliest time that can be
+            read.
+        ConflictError: A write was rolled back while this looked.
+    """
+    found = increments.range_of(
+        source,
+        snapshot,
+        increments.Wanted(
+            since=wanted.since,
+            until=wanted.until,
+            is_ordered=wanted.is_ordered,
+            columns=wanted.columns,
+        ),
+    )
+    if wanted.is_net:
+        steps = _net_step(source, snapshot, found)
+    else:
+        steps = _steps_of(source, snapshot, found)
+    _check_readable(source, snapshot, steps, has_images=_has_images(source, wanted))
+    return ChangeData(
+        position=increments.position_at(source.config, snapshot.timeline, found.end),
+        writes=found.data_writes,
+        latecomers=found.data_latecomers,
+        columns=row_versions.schema_of(source.schema, wanted.columns),
+        _source=source,
+        _snapshot=snapshot,
+        _steps=steps,
+        _wanted=wanted,
+    )
+
+
+def _net_step(
+    source: increments.Source, snapshot: snapshots.Snapshot, found: increments.Range
+) -> tuple[_Step, ...]:
+    touched = increments.touched_by(source, snapshot.timeline, found.writes)
+    # A row may have gone with its file group, and come back in one that is its bucket's since then.
+    replaced = {group.partition_path for move in touched.moves for group in move}
+    touched.moves.append(
+        frozenset(each for each in touched.groups if each.partition_path in replaced)
+    )
+    return (
+        _Step(
+            write=None,
+            touched=touched,
+            before=found.begin,
+            after=moments.Moment(time=found.end),
+        ),
+    )
+
+
+def _steps_of(
+    source: increments.Source, snapshot: snapshots.Snapshot, found: increments.Range
+) -> tuple[_Step, ...]:
+    """Return a step for each write, latecomers first: they come at the reader's moment."""
+    done: dict[instants.InstantTime, tuple[increments.Touched, _Logs]] = {}
+    for write, commit in increments.commits_of(source, snapshot.timeline, found.writes):
+        touched = increments.Touched()
+        touched.add(commit, is_compaction=increments.is_compaction(source.config, write))
+        done[write.requested_time] = touched, _logs_of(source, commit)
+    steps = []
+    before = found.begin
+    for write in found.writes:
+        touched, logs = done[write.requested_time]
+        if write.requested_time in before.without:
+            without = before.without - {write.requested_time}
+            after = moments.Moment(time=before.time, without=without)
+        else:
+            after = moments.Moment(time=increments.completion_of(write))
+        steps.append(_Step(write=write, touched=touched, before=before, after=after, logs=logs))
+        before = after
+    return tuple(steps)
+
+
+def _logs_of(source: increments.Source, commit: commits.CommitMetadata) -> _Logs:
+    """Return the change data that a write stored of file groups that have no log files."""
+    if not source.config.is_copy_on_write or commit.replaced:
+        return {}
+    return {
+        files.FileGroupId(stat.partition_path, stat.file_id): tuple(
+            each.path for each in stat.change_data
+        )
+        for stat in commit.stats
+        if stat.change_data
+    }
+
+
+def _check_readable(
+    source: increments.Source,
+    snapshot: snapshots.Snapshot,
+    steps: Sequence[_Step],
+    *,
+    has_images: bool,
+) -> None:
+    """Refuse a range of which files are gone.
+
+    Change data that a write stored goes with what the write wrote, not with what was there before,
+    which is not needed if all images are stored.
+
+    Raises:
+        GoneError: Some are.
+    """
+    if not steps:
+        return
+    gaps = past.gaps(source.storage, snapshot, steps[0].before)
+    for step in steps:
+        groups = step.touched.groups | step.touched.compacted
+        for moment, needed in (
+            (step.before, groups - step.logs.keys() if has_images else groups),
+            (step.after, groups),
+        ):
+            if moment.time > positions.BEGINNING:
+                past.refuse(source.storage, gaps, moment, needed)
+
+
+def _has_images(source: increments.Source, wanted: Wanted) -> bool:
+    """Return whether stored change data is all that is wanted of a change."""
+    config = source.config
+    return (
+        config.change_data is LoggingMode.DATA_BEFORE_AFTER
+        and wanted.record_keys is not None
+        and not partition_columns.left_out(config)
+        and not set(wanted.columns) - set(source.schema.arrow.names)
+    )
+
+
+class _Sides:
+    """The table as of the moments of steps, each made once for the steps that it is between."""
+
+    def __init__(self, source: increments.Source, snapshot: snapshots.Snapshot) -> None:
+        self._storage = source.storage
+        self._snapshot = snapshot
+        self._last: tuple[moments.Moment, snapshots.Snapshot] | None = None
+
+    def of(self, step: _Step) -> increments.Ends:
+        """Return the table before a step and after it."""
+        if self._last is not None and self._last[0] == step.before:
+            then = self._last[1]
+        else:
+            then = snapshots.as_of(self._storage, self._snapshot, step.before)
+        now = snapshots.as_of(self._storage, self._snapshot, step.after)
+        self._last = (step.after, now)
+        return increments.Ends(then=then, now=now)
+
+
+def _tasks(
+    source: increments.Source, sides: _Sides, step: _Step, wanted: Wanted
+) -> Iterator[row_versions.VersionTask]:
+    ends = sides.of(step)
+    has_images = _has_images(source, wanted)
+    has_keys = source.config.change_data in (LoggingMode.OP_KEY_ONLY, LoggingMode.DATA_BEFORE)
+    for unit in increments.units_of(source, step.touched, ends):
+        logs: tuple[str, ...] = ()
+        if len(unit.groups) == 1 and (has_images or has_keys):
+            logs = step.logs.get(unit.groups[0], ())
+        yield row_versions.VersionTask(
+            table_uri=source.storage.uri,
+            config=source.config,
+            schema=source.schema,
+            before=unit.before,
+            after=unit.after,
+            known_before=ends.then.known,
+            known_after=ends.now.known,
+            time=None if step.write is None else step.write.requested_time,
+            columns=wanted.columns,
+            is_compared=unit.is_compared,
+            logs=logs,
+            record_keys=wanted.record_keys if has_images else None,
+        )
+
+
+def _size_bytes(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)

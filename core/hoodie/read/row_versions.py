@@ -1,0 +1,392 @@
+"""What one write changed in one unit of file groups: operations with the rows before and after.
+
+A unit is a file group, or several between which the write may have moved rows. Its slices are those
+that readers merge right before the write and right after it, so that what is found is the
+difference of two snapshots, whatever the write's files look like: rows that lost by their order are
+no change, and a row that a clustering moved is none either.
+
+    insert   rows of the later slices, of keys that the earlier ones lack
+    update   rows of the later slices, of another version than in the earlier ones
+    delete   rows of the earlier slices, of keys that the later ones lack
+
+The version of a row is the write in its meta columns. Where columns of several writes are merged
+into one row, all columns are compared.
+
+Where the write has stored its change data, with the rows before and after, that is read instead;
+where it has stored less, the keys are from there, and rows are looked up in the slices.
+
+Memory: keys of the unit, and the rows that changed; where rows are compared, all rows of the unit
+as they were before.
+
+Source: RFC-51; protocol.md: Change data.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.filegroup import change_logs, projecting, reading, snapshots
+from hoodie.model import change_data, files, predicates, schemas, table_config
+from hoodie.model.change_data import Op
+from hoodie.storage import locations
+
+PARTITION_PATH = "partition_path"
+
+_VERSION = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
+_NARROW = (schemas.RECORD_KEY, *_VERSION)
+_PUSHED_KEYS_MAX = 1 << 10
+"""So many keys are a filter of a read; more are looked for in all rows."""
+_BATCH_ROWS = 1 << 16
+
+Places = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionTask:
+    """What a process needs to know to find what a write changed in a unit; it pickles.
+
+    Attributes:
+        table_uri: The table's root.
+        config: The table's configuration.
+        schema: The table's columns.
+        before: The slices before the write.
+        after: Those after it.
+        known_before: What tells which log blocks count before the write.
+        known_after: Likewise after it.
+        time: The write's requested time; None for the changes of several writes together.
+        columns: Of the images.
+        is_compared: Whether all columns of rows are compared.
+        logs: Paths of the change data that the write stored of the unit; none for nothing stored.
+        record_keys: Returns the keys of rows with the table's columns; None where only the rows
+            themselves tell.
+    """
+
+    table_uri: str
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+    before: tuple[files.FileSlice, ...]
+    after: tuple[files.FileSlice, ...]
+    known_before: snapshots.CommittedInstants
+    known_after: snapshots.CommittedInstants
+    time: str | None
+    columns: tuple[str, ...]
+    is_compared: bool
+    logs: tuple[str, ...] = ()
+    record_keys: Callable[[pa.Table], pa.Array] | None = None
+
+
+def schema_of(schema: schemas.TableSchema, columns: Sequence[str]) -> pa.Schema:
+    """Return the columns of change data.
+
+    The operation (`i`, `u`, `d`); the requested time of the write; the key; its partition; and the
+    rows before and after, with the columns asked for: null where there is none.
+    """
+    full = pa.schema([*schemas.meta_fields(), *schema.arrow])
+    image = pa.struct([full.field(name).with_nullable(True) for name in columns])
+    return pa.schema(
+        [
+            pa.field(change_data.OP, pa.string(), nullable=False),
+            pa.field(change_data.TIME, pa.string()),
+            pa.field(change_data.RECORD_KEY, pa.string(), nullable=False),
+            pa.field(PARTITION_PATH, pa.string(), nullable=False),
+            pa.field(change_data.BEFORE, image),
+            pa.field(change_data.AFTER, image),
+        ]
+    )
+
+
+def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
+    """Yield what the write changed in the unit, as `schema_of` says; each change once.
+
+    Raises:
+        NotFoundError: A file is gone, as after cleaning.
+        FormatError: A file is broken.
+    """
+    schema = schema_of(task.schema, task.columns)
+    keys: list[pa.Array] = []
+    for rows in change_logs.read(locations.open_storage(task.table_uri), task.logs):
+        if task.record_keys is not None and change_data.AFTER in rows.column_names:
+            yield from _stored(task, schema, rows, task.record_keys)
+        else:
+            keys.append(_stored_keys(task, rows))
+    if task.logs and not keys:
+        return
+    found = _of_keys(task, keys) if keys else _computed(task)
+    for op, before, after in _paired(*found):
+        rows = after if before is None else before
+        assert rows is not None, op
+        present = _Present(rows.column(schemas.RECORD_KEY), rows.column(schemas.PARTITION_PATH))
+        yield from _shown(task, schema, op, before, after, present)
+
+
+def _stored(
+    task: VersionTask,
+    schema: pa.Schema,
+    rows: pa.Table,
+    record_keys: Callable[[pa.Table], pa.Array],
+) -> Iterator[pa.RecordBatch]:
+    """Yield stored changes that have the rows before and after."""
+    before = _table_of(task, rows.column(change_data.BEFORE))
+    after = _table_of(task, rows.column(change_data.AFTER))
+    for op in Op:
+        of_op = pc.equal(rows.column(change_data.OP), op.value).fill_null(False)
+        if not pc.any(of_op).as_py():
+            continue
+        old = None if op is Op.INSERT else before.filter(of_op)
+        new = None if op is Op.DELETE else after.filter(of_op)
+        present = new if new is not None else old
+        assert present is not None, op
+        keys = record_keys(present)
+        partitions = pa.repeat(pa.scalar(task.logs[0].rpartition("/")[0]), len(keys))
+        yield from _shown(task, schema, op, old, new, _Present(keys, partitions))
+
+
+def _table_of(task: VersionTask, images: pa.ChunkedArray) -> pa.Table:
+    """Return images as rows in the table's columns, as they are now."""
+    images = images.combine_chunks()
+    rows = pa.Table.from_arrays(images.flatten(), names=[each.name for each in images.type])
+    return projecting.project(rows, task.schema.arrow)
+
+
+def _stored_keys(task: VersionTask, rows: pa.Table) -> pa.Array:
+    """Return the keys of stored changes."""
+    if change_data.RECORD_KEY in rows.column_names:
+        return rows.column(change_data.RECORD_KEY).combine_chunks()
+    raise errors.UnsupportedError(
+        f"change data of table {task.config.name!r} was stored without record keys: expected logs "
+        f"of the mode that {table_config.CHANGE_DATA_MODE_KEY} states"
+    )
+
+
+def _of_keys(task: VersionTask, keys: Sequence[pa.Array]) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of some keys at both moments, without versions that both have."""
+    wanted = pc.unique(pa.chunked_array(keys, pa.string()))
+    before = _Side(task, task.before, is_after=False).rows_of_keys(wanted)
+    after = _Side(task, task.after, is_after=True).rows_of_keys(wanted)
+    versions = _Versions(before, after)
+    return before.filter(pa.array(versions.is_gone)), after.filter(pa.array(versions.has_come))
+
+
+def _computed(task: VersionTask) -> tuple[pa.Table, pa.Table]:
+    if task.is_compared:
+        return _compared(task)
+    return _by_version(task) or _compared(replace(task, is_compared=True))
+
+
+def _by_version(task: VersionTask) -> tuple[pa.Table, pa.Table] | None:
+    """Return the rows of both moments whose version the other one lacks.
+
+    None where log files have some of the columns alone: a version does not tell what a row is then.
+    """
+    before = _Side(task, task.before, is_after=False)
+    after = _Side(task, task.after, is_after=True)
+    if not task.before or not task.after:
+        return before.rows(), after.rows()
+    versions = _Versions(before.rows(_NARROW), after.rows(_NARROW))
+    if after.is_partial:
+        return None
+    return (
+        before.rows_of(versions.before.filter(pa.array(versions.is_gone))),
+        after.rows_of(versions.after.filter(pa.array(versions.has_come))),
+    )
+
+
+def _compared(task: VersionTask) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of both moments that the other one has not got like that."""
+    before = _Side(task, task.before, is_after=False).rows()
+    after = _Side(task, task.after, is_after=True).rows()
+    versions = _Versions(before, after)
+    # Of a version that both have, by its place before.
+    places = np.flatnonzero(~versions.has_come)
+    same = versions.place_before(places)
+    differs = _differ(before.take(pa.array(same)), after.take(pa.array(places)))
+    is_gone, has_come = versions.is_gone.copy(), versions.has_come.copy()
+    is_gone[same[differs]] = True
+    has_come[places[differs]] = True
+    return before.filter(pa.array(is_gone)), after.filter(pa.array(has_come))
+
+
+class _Versions:
+    """Rows of two moments by their keys and versions."""
+
+    def __init__(self, before: pa.Table, after: pa.Table) -> None:
+        self.before, self.after = before, after
+        both = pa.concat_tables([before.select(_NARROW), after.select(_NARROW)])
+        codes = np.zeros(both.num_rows, np.int64)
+        for name in _NARROW:
+            # Each column's values are fewer than rows, so that codes stay small.
+            encoded = both.column(name).combine_chunks().fill_null("").dictionary_encode()
+            numbers = encoded.indices.to_numpy().astype(np.int64)
+            codes = codes * max(1, len(encoded.dictionary)) + numbers
+            _, codes = np.unique(codes, return_inverse=True)
+        self._before, self._after = codes[: before.num_rows], codes[before.num_rows :]
+        self.is_gone: Flags = ~np.isin(self._before, self._after)
+        self.has_come: Flags = ~np.isin(self._after, self._before)
+
+    def place_before(self, places: Places) -> Places:
+        """Return where rows of the later moment were before, of versions that both have."""
+        order = np.argsort(self._before, kind="stable")
+        found: Places = order[np.searchsorted(self._before[order], self._after[places])]
+        return found
+
+
+class _Side:
+    """The rows of a unit at one of the two moments."""
+
+    def __init__(
+        self, task: VersionTask, slices: Sequence[files.FileSlice], *, is_after: bool
+    ) -> None:
+        self._task = task
+        self._slices = slices
+        self._known = task.known_after if is_after else task.known_before
+        self.is_partial = False
+        needed = (*_NARROW, schemas.PARTITION_PATH)
+        self._columns = [*needed, *(name for name in task.columns if name not in needed)]
+        if task.is_compared:
+            more = task.schema.arrow.names
+            self._columns += [name for name in more if name not in self._columns]
+
+    def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all of them."""
+        names = list(columns or self._columns)
+        return pa.concat_tables([self._empty(names), *self._tables(names, None)])
+
+    def rows_of(self, versions: pa.Table) -> pa.Table:
+        """Return those of some versions."""
+        found = self.rows_of_keys(pc.unique(versions.column(schemas.RECORD_KEY)))
+        return found.filter(pa.array(~_Versions(found, versions).is_gone))
+
+    def rows_of_keys(self, keys: pa.Array) -> pa.Table:
+        """Return those of some keys."""
+        kept = [self._empty(self._columns)]
+        where = None
+        if len(keys) <= _PUSHED_KEYS_MAX:
+            where = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
+        kept.extend(
+            found.filter(pc.is_in(found.column(schemas.RECORD_KEY), value_set=keys))
+            for found in (self._tables(self._columns, where) if len(keys) else ())
+        )
+        return pa.concat_tables(kept)
+
+    def _empty(self, names: Sequence[str]) -> pa.Table:
+        full = pa.schema([*schemas.meta_fields(), *self._task.schema.arrow])
+        return pa.schema([full.field(name) for name in names]).empty_table()
+
+    def _tables(
+        self, columns: Sequence[str], where: predicates.Predicate | None
+    ) -> Iterator[pa.Table]:
+        task = self._task
+        storage = locations.open_storage(task.table_uri)
+        for each in self._slices:
+            committed = snapshots.CommittedFiles(storage, self._known.with_files_of(each))
+            reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
+            found = reader.stream(each, columns, where)
+            self.is_partial |= found.is_partial
+            yield from found
+
+
+def _paired(
+    gone: pa.Table, came: pa.Table
+) -> Iterator[tuple[Op, pa.Table | None, pa.Table | None]]:
+    """Yield operations: of a key of several rows the first of both sides belong together."""
+    keys = pa.chunked_array(
+        [*gone.column(schemas.RECORD_KEY).chunks, *came.column(schemas.RECORD_KEY).chunks],
+        pa.string(),
+    )
+    ids = keys.combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    before, after = _ranked(ids[: gone.num_rows]), _ranked(ids[gone.num_rows :])
+    # Each is a key with its rank: more than there are rows.
+    span = gone.num_rows + came.num_rows + 1
+    before_codes = ids[: gone.num_rows] * span + before
+    after_codes = ids[gone.num_rows :] * span + after
+    _, of_gone, of_came = np.intersect1d(
+        before_codes, after_codes, assume_unique=True, return_indices=True
+    )
+    order = np.argsort(of_came, kind="stable")
+    of_gone, of_came = of_gone[order], of_came[order]
+    deleted = np.setdiff1d(np.arange(gone.num_rows), of_gone)
+    inserted = np.setdiff1d(np.arange(came.num_rows), of_came)
+    if len(of_came):
+        yield Op.UPDATE, gone.take(pa.array(of_gone)), came.take(pa.array(of_came))
+    if len(inserted):
+        yield Op.INSERT, None, came.take(pa.array(inserted))
+    if len(deleted):
+        yield Op.DELETE, gone.take(pa.array(deleted)), None
+
+
+def _ranked(ids: Places) -> Places:
+    """Return for each row how many rows of the same key come before it."""
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    starts = np.searchsorted(ordered, ordered, side="left")
+    ranks = np.empty(len(ids), np.int64)
+    ranks[order] = np.arange(len(ids)) - starts
+    return ranks
+
+
+def _differ(old: pa.Table, new: pa.Table) -> Flags:
+    """Return which of two tables' rows differ in any column; nulls are equal, NaN as well."""
+    found = np.zeros(old.num_rows, np.bool_)
+    for name in old.column_names:
+        if name in schemas.META_COLUMNS:
+            continue
+        one, other = old.column(name), new.column(name)
+        if pa.types.is_nested(one.type):
+            pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+            found |= np.fromiter((a != b for a, b in pairs), np.bool_, old.num_rows)
+            continue
+        equal = pc.equal(one, other)
+        if pa.types.is_floating(one.type):
+            equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
+        is_equal = equal.fill_null(False).to_numpy()
+        both_null = one.is_null().to_numpy() & other.is_null().to_numpy()
+        found |= ~(is_equal | both_null)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """Keys and partitions of changed rows."""
+
+    keys: pa.Array | pa.ChunkedArray
+    partitions: pa.Array | pa.ChunkedArray
+
+
+def _shown(
+    task: VersionTask,
+    schema: pa.Schema,
+    op: Op,
+    before: pa.Table | None,
+    after: pa.Table | None,
+    present: "_Present",
+) -> Iterator[pa.RecordBatch]:
+    count = len(present.keys)
+    time: pa.Array | pa.ChunkedArray = pa.repeat(pa.scalar(task.time, pa.string()), count)
+    if task.time is None and after is not None:
+        time = after.column(schemas.COMMIT_TIME)
+    image = schema.field(change_data.BEFORE).type
+    found = pa.Table.from_arrays(
+        [
+            pa.repeat(pa.scalar(op.value), count),
+            time,
+            present.keys,
+            present.partitions,
+            _images(before, image, count),
+            _images(after, image, count),
+        ],
+        schema=schema,
+    )
+    yield from found.to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def _images(rows: pa.Table | None, image: pa.DataType, count: int) -> pa.ChunkedArray:
+    if rows is None:
+        return pa.chunked_array([pa.nulls(count, image)])
+    arrays = [rows.column(each.name).combine_chunks() for each in image]
+    return pa.chunked_array([pa.StructArray.from_arrays(arrays, fields=list(image))])
