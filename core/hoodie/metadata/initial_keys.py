@@ -138,6 +138,42 @@ class Layout:
                 yield own[number], keys.filter(pa.array(numbers == number))
 
 
+def read_all(
+    client: Client,
+    slices: Sequence[files.FileSlice],
+    read: Callable[[files.FileSlice, placing.Memory], Iterator[pa.ChunkedArray]],
+    count: Callable[[int, int, str], object],
+) -> Iterator[tuple[int, pa.ChunkedArray]]:
+    """Yield what is read of slices, several at once, with the slice's number.
+
+    Args:
+        client: Whose threads, memory and scratch space that takes.
+        slices: The slices.
+        read: Yields pieces of a slice within some memory.
+        count: Is told how far it is, in file slices.
+    """
+    threads = client.parallelism
+    memory = placing.Memory(
+        bytes_max=client.settings.compaction_memory_bytes // threads,
+        scratch_folder=client.settings.scratch_folder,
+    )
+
+    def pieces(number: int) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        for piece in read(slices[number], memory):
+            yield number, piece
+
+    def size(piece: tuple[int, pa.ChunkedArray]) -> int:
+        return int(piece[1].nbytes)
+
+    bound = ahead.Bound(size_of=size, size_max=_WAITING_BYTES)
+    counted = -1
+    for number, piece in ahead.streams(pieces, range(len(slices)), threads, bound):
+        if number != counted:
+            count(number, len(slices), "file slices")
+            counted = number
+        yield number, piece
+
+
 class InitialKeys:
     """The keys of all rows, in scratch space; to be closed."""
 
@@ -198,25 +234,11 @@ class InitialKeys:
             yield pa.table([piece.column("key"), taken], metadata_merging.SCHEMA)
 
     def _spill(self, source: held_keys.KeySource, hear: build_progress.Reporter) -> None:
-        threads = self._client.parallelism
-        memory = placing.Memory(
-            bytes_max=self._client.settings.compaction_memory_bytes // threads,
-            scratch_folder=self._client.settings.scratch_folder,
-        )
+        def read(file_slice: files.FileSlice, memory: placing.Memory) -> Iterator[pa.ChunkedArray]:
+            return stored_keys.of_slice(source, file_slice, memory)
 
-        def read(number: int) -> Iterator[tuple[int, pa.ChunkedArray]]:
-            for keys in stored_keys.of_slice(source, self.slices[number], memory):
-                yield number, keys
-
-        def size(piece: tuple[int, pa.ChunkedArray]) -> int:
-            return int(piece[1].nbytes)
-
-        bound = ahead.Bound(size_of=size, size_max=_WAITING_BYTES)
-        heard = -1
-        for number, keys in ahead.streams(read, range(len(self.slices)), threads, bound):
-            if number != heard:
-                hear.count("reading record keys", number, len(self.slices), "file slices")
-                heard = number
+        count = functools.partial(hear.count, "reading record keys")
+        for number, keys in read_all(self._client, self.slices, read, count):
             rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], LOCATED)
             path = self.slices[number].group.partition_path
             own = self._layout.places[self._layout.key_space(path)]

@@ -9,13 +9,13 @@ pieces. Source: `SecondaryIndexRecordGenerationUtils.java` (readSecondaryKeysFro
 protocol.md: Indexes built beside writers.
 """
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.engine import ahead
 from hoodie.filegroup import (
     held_keys,
     metadata_merging,
@@ -26,20 +26,20 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import file_names, secondary_keys
-from hoodie.metadata import index_steps, partition_making
-from hoodie.model import commits, secondary_indexes
+from hoodie.metadata import build_progress, index_steps, initial_keys, partition_making
+from hoodie.model import commits, files, secondary_indexes
 from hoodie.storage import scratch
 from hoodie.transaction.client import Client
 
 _SPILLED_BYTES = 64 << 20
-_WAITING_BYTES = 64 << 20
 _PIECE_ROWS = 1 << 16
-
-Hear = Callable[[str], object]
 
 
 def write(
-    client: Client, begun: index_steps.Begun, snapshot: snapshots.Snapshot, hear: Hear
+    client: Client,
+    begun: index_steps.Begun,
+    snapshot: snapshots.Snapshot,
+    hear: build_progress.Reporter,
 ) -> Iterator[commits.WriteStat]:
     """Write the base files of secondary indexes; each is yielded as soon as it is there.
 
@@ -47,7 +47,7 @@ def write(
         client: Of the process that builds.
         begun: The build.
         snapshot: Of the timeline on which it began.
-        hear: Hears what is done.
+        hear: build_progress.Reporters what is done.
 
     Raises:
         NotFoundError: A file was removed meanwhile.
@@ -64,7 +64,7 @@ def _written(
     client: Client,
     begun: index_steps.Begun,
     snapshot: snapshots.Snapshot,
-    hear: Hear,
+    hear: build_progress.Reporter,
     definition: secondary_indexes.Definition,
     count: int,
 ) -> Iterator[commits.WriteStat]:
@@ -72,7 +72,7 @@ def _written(
     with scratch.Parts(client.settings.scratch_folder, count, _SPILLED_BYTES) as parts:
         _spill(client, begun, snapshot, hear, definition, parts)
         for number, group in enumerate(groups):
-            hear(f"writing {definition.partition}: {number} of {count} file groups")
+            hear.count(f"writing {definition.partition}", number, count, "file groups")
             pieces = list(parts.tables(number))
             found = pa.concat_tables([_KEYS.empty_table(), *pieces]).column("key")
             keys = pc.unique(found).sort()
@@ -94,7 +94,7 @@ def _spill(
     client: Client,
     begun: index_steps.Begun,
     snapshot: snapshots.Snapshot,
-    hear: Hear,
+    hear: build_progress.Reporter,
     definition: secondary_indexes.Definition,
     parts: scratch.Parts,
 ) -> None:
@@ -104,25 +104,13 @@ def _spill(
     source = held_keys.KeySource(
         client.storage, begun.config, begun.schema, snapshot.committed.is_committed
     )
-    threads = client.parallelism
-    memory = placing.Memory(
-        bytes_max=client.settings.compaction_memory_bytes // threads,
-        scratch_folder=client.settings.scratch_folder,
-    )
 
-    def read(number: int) -> Iterator[tuple[int, pa.Array]]:
-        for rows in stored_keys.rows_of_slice(source, slices[number], memory, [definition.column]):
-            yield number, secondary_keys.of_rows(definition.column, rows)
+    def read(file_slice: files.FileSlice, memory: placing.Memory) -> Iterator[pa.Array]:
+        for rows in stored_keys.rows_of_slice(source, file_slice, memory, [definition.column]):
+            yield secondary_keys.of_rows(definition.column, rows)
 
-    def size(piece: tuple[int, pa.Array]) -> int:
-        return int(piece[1].nbytes)
-
-    bound = ahead.Bound(size_of=size, size_max=_WAITING_BYTES)
-    heard = -1
-    for number, keys in ahead.streams(read, range(len(slices)), threads, bound):
-        if number != heard:
-            hear(f"reading {definition.column}: {number} of {len(slices)} file slices")
-            heard = number
+    count = functools.partial(hear.count, f"reading {definition.column}")
+    for _, keys in initial_keys.read_all(client, slices, read, count):
         hashed = secondary_keys.prefixes_of(keys) if definition.is_hashed_by_value else keys
         rows = pa.table([keys.cast(pa.binary())], _KEYS)
         parts.add(rows, metadata_records.places(hashed, len(parts)))

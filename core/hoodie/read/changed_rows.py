@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -177,12 +178,12 @@ def _compared(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
             old = before.take(place.drop_null())
             new = found.take(pa.array(rows))
             is_changed = ~is_there
-            is_changed[rows] = _differ(old, new, everything)
+            is_changed[rows] = differ(old, new, everything)
             yield from _upserts(task, found.filter(pa.array(is_changed)))
 
 
-def _differ(old: pa.Table, new: pa.Table, names: Sequence[str]) -> np.ndarray:
-    """Return which of two tables' rows differ in any column; nulls are equal, NaN as well."""
+def differ(old: pa.Table, new: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which of two tables' rows differ in some columns; nulls are equal, NaN as well."""
     found = np.zeros(old.num_rows, np.bool_)
     for name in names:
         one, other = old.column(name), new.column(name)

@@ -33,6 +33,7 @@ from hoodie import errors
 from hoodie.filegroup import change_logs, projecting, reading, snapshots
 from hoodie.model import change_data, files, predicates, schemas, table_config
 from hoodie.model.change_data import Op
+from hoodie.read import changed_rows
 from hoodie.storage import locations
 
 PARTITION_PATH = "partition_path"
@@ -205,7 +206,9 @@ def _compared(task: VersionTask) -> tuple[pa.Table, pa.Table]:
     # Of a version that both have, by its place before.
     places = np.flatnonzero(~versions.has_come)
     same = versions.place_before(places)
-    differs = _differ(before.take(pa.array(same)), after.take(pa.array(places)))
+    names = [name for name in before.column_names if name not in schemas.META_COLUMNS]
+    old, new = before.take(pa.array(same)), after.take(pa.array(places))
+    differs = changed_rows.differ(old, new, names)
     is_gone, has_come = versions.is_gone.copy(), versions.has_come.copy()
     is_gone[same[differs]] = True
     has_come[places[differs]] = True
@@ -328,26 +331,6 @@ def _ranked(ids: Places) -> Places:
     ranks = np.empty(len(ids), np.int64)
     ranks[order] = np.arange(len(ids)) - starts
     return ranks
-
-
-def _differ(old: pa.Table, new: pa.Table) -> Flags:
-    """Return which of two tables' rows differ in any column; nulls are equal, NaN as well."""
-    found = np.zeros(old.num_rows, np.bool_)
-    for name in old.column_names:
-        if name in schemas.META_COLUMNS:
-            continue
-        one, other = old.column(name), new.column(name)
-        if pa.types.is_nested(one.type):
-            pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
-            found |= np.fromiter((a != b for a, b in pairs), np.bool_, old.num_rows)
-            continue
-        equal = pc.equal(one, other)
-        if pa.types.is_floating(one.type):
-            equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-        is_equal = equal.fill_null(False).to_numpy()
-        both_null = one.is_null().to_numpy() & other.is_null().to_numpy()
-        found |= ~(is_equal | both_null)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
