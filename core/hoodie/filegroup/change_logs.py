@@ -154,10 +154,13 @@ class ChangeLog:
 
     def _images(self, rows: pa.Table | None, present: pa.Table) -> pa.Array:
         """Return rows as structs; nulls where there are none."""
-        images = present.select(self._names).to_struct_array().combine_chunks()
-        if rows is None:
-            return pa.nulls(len(images), images.type)
-        return rows.select(self._names).to_struct_array().combine_chunks()
+        images = (present if rows is None else rows).select(self._names).to_struct_array()
+        found = images.combine_chunks()
+        if rows is not None:
+            return found
+        # Their fields keep values: null ones do not fit columns that are never null.
+        nowhere = pa.repeat(True, len(found))
+        return pa.StructArray.from_arrays(found.flatten(), fields=list(found.type), mask=nowhere)
 
     def _flush(self) -> None:
         """Write what is buffered as a block; an empty one where nothing has changed."""

@@ -1,5 +1,6 @@
 """Change data that writes keep: logs beside base files, as Apache Hudi 1.2.0 writes them."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from hoodie import table
 from hoodie.filegroup import snapshots
 from hoodie.format import avro_records, log_blocks
 from hoodie.maintenance.cleaning import retention
-from hoodie.model import commits, results, settings, table_config
+from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.model.table_config import IndexKind, MergeMode, TableType
 from hoodie.timeline import contents
@@ -103,6 +104,23 @@ class TestCopyOnWrite:
         assert changed(small.logged()) == [("d", 1, None)]
         assert small.rows(columns=["id"]) == [{"id": "0"}, {"id": "2"}, {"id": "9"}]
         assert small.problems() == []
+
+    def test_columns_that_are_never_null(self, tmp_path: Path) -> None:
+        """A row that is new, or gone, has no image all the same."""
+        small = Captured(tmp_path)
+        record = json.loads(small.table.schema.avro)
+        for each in record["fields"]:
+            if each["name"] != "b":
+                each["type"] = each["type"][1]
+                del each["default"]
+        schema = schemas.from_avro(json.dumps(record))
+        small.path = tmp_path / "never-null"
+        small.table = table.create_table(str(small.path), COW, schema, small.env)
+        small.write(FIRST)
+        small.write([{"id": "9", "part": "p", "a": 9}])
+        assert changed(small.logged()) == [("i", None, 9)]
+        small.write([{"id": "1", "part": "p"}], "DELETE")
+        assert changed(small.logged()) == [("d", 1, None)]
 
     @pytest.mark.parametrize("mode", [LoggingMode.OP_KEY_ONLY, LoggingMode.DATA_BEFORE])
     def test_shorter_modes(self, mode: LoggingMode, tmp_path: Path) -> None:
