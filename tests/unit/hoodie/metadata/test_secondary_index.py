@@ -11,6 +11,7 @@ import pytest
 
 from hoodie import errors, table
 from hoodie.filegroup import metadata_table, secondary_index, snapshots
+from hoodie.index import bucket
 from hoodie.model import commits, table_config
 from hoodie.read import planning, tasks, where
 from hoodie.timeline import active, index_definitions
@@ -139,15 +140,18 @@ def test_read_of_a_value_looks_into_the_file_groups_of_its_rows_alone(
     assert [each["id"] for each in indexed.small.rows(where=where.parse("b = 'b1'"))] == ["3"]
 
 
-@pytest.mark.parametrize(("count", "left"), [(1, 0), (2, 6)])
+@pytest.mark.parametrize("count", [1, 2])
 def test_of_several_indexes_of_a_shared_table_with_log_files_none_is_asked(
-    tmp_path: Path, count: int, left: int
+    tmp_path: Path, count: int
 ) -> None:
     columns = dict(list(COLUMNS.items())[-count:])
     indexed = SecondaryIndexed(tmp_path / "t", replace(SIMPLE), columns)
     for number in range(6):
         indexed.write([row(number, part=f"p{number}")])
     step = explained(indexed, "b = 'nothing'")
+    # One in forty random ids looks like that of a bucket, of which the index may lack keys.
+    ids = [each.group.file_id for each in indexed.slices()]
+    left = sum(map(bucket.is_bucket_file_id, ids)) if count == 1 else 6
     assert (step.considered, step.left) == (6, left)
     assert ("keep up one of several" in str(step.unused)) is (count > 1)
 
