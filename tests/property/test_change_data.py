@@ -6,7 +6,6 @@ the reader holds what a read as of its completion returns. Net changes lead ther
 """
 
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,26 +14,13 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from hoodie import errors
-from hoodie.maintenance.archiving import planning as archive_planning
-from hoodie.maintenance.cleaning import retention
-from hoodie.model import commits, table_config
+from hoodie.model import table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.model.instants import Instant
-from hoodie.model.settings import ConcurrencyMode
-from hoodie.transaction import authors
-from support.tables.tables import CONFIG, SmallTable
+from support.tables.random_histories import COW, EVENT_TIME, LOOKED_UP, STEPS, RandomHistory
+from support.tables.tables import CONFIG
 
-PARTITIONS = ("p", "q")
-KEYS = ("1", "2", "3", "4", "5")
-COW = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE, has_partial_updates=False)
-EVENT_TIME = replace(
-    CONFIG,
-    has_partial_updates=False,
-    ordering_fields=("ts",),
-    merge_mode=table_config.MergeMode.EVENT_TIME,
-)
 COW_EVENT_TIME = replace(EVENT_TIME, table_type=table_config.TableType.COPY_ON_WRITE)
-LOOKED_UP = replace(COW, bucket_count=None, index=table_config.IndexKind.SIMPLE)
 BOTH, BEFORE, KEY_ONLY = (
     LoggingMode.DATA_BEFORE_AFTER,
     LoggingMode.DATA_BEFORE,
@@ -55,68 +41,11 @@ KINDS = {
         LOOKED_UP, index=table_config.IndexKind.GLOBAL_SIMPLE, change_data=KEY_ONLY
     ),
 }
-NOW = retention.Retention(retained=1, grace_ms=0)
 Rows = dict[tuple[object, object], dict[str, object]]
 
 
-class History:
-    """A table that random steps change."""
-
-    def __init__(self, path: Path, kind: str) -> None:
-        config = KINDS[kind]
-        self.small = SmallTable(path, config, ts="int64")
-        self.config = config
-        self.is_cow = config.is_copy_on_write
-        mode = ConcurrencyMode.OPTIMISTIC if self.is_cow else ConcurrencyMode.NON_BLOCKING
-        self.more: dict[str, object] = {"concurrency": mode, "acknowledges_order_dependence": True}
-        self.late: list[Callable[[], object]] = []
-        self.number = 0
-
-    def row(self, key: str, part: str, ts: int) -> dict[str, object]:
-        self.number += 1
-        b = None if self.config.has_partial_updates and self.number % 2 else f"v{self.number}"
-        return {"id": key, "part": part, "a": self.number, "b": b, "ts": ts * 100 + self.number}
-
-    def upsert(self, keys: list[tuple[str, str]], ts: int, *, is_late: bool) -> None:
-        rows = [self.row(key, part, ts) for key, part in keys]
-        if not is_late or self.is_cow:
-            self.small.upsert(rows, **self.more)
-            return
-        options = self.small.options(f"late{self.number}", **self.more)
-        session = self.small.table.begin_write(options, list(rows[0]))
-        written = self.small.write_files(session, rows)
-        self.late.append(lambda: session.commit(written))
-
-    def delete(self, keys: list[tuple[str, str]], ts: int) -> None:
-        names = ("id", "part", *self.config.ordering_fields)
-        rows = [{name: self.row(key, part, ts)[name] for name in names} for key, part in keys]
-        self.small.delete(rows, **self.more)
-
-    def overwrite(self, keys: list[tuple[str, str]], ts: int) -> None:
-        # It looks for no keys: a global index would have them twice.
-        if self.is_cow and not self.config.has_global_index:
-            rows = [self.row(key, part, ts) for key, part in keys]
-            self.small.upsert(rows, operation=commits.Operation.INSERT_OVERWRITE, **self.more)
-
-    def finish_late(self) -> None:
-        if self.late:
-            self.late.pop(0)()
-
-    def compact(self) -> None:
-        if not self.is_cow:
-            self.small.compact()
-
-    def plan_compaction(self) -> None:
-        if not self.is_cow:
-            service = self.small.options().transaction
-            self.small.table.schedule_compaction(replace(service, author=authors.Author()))
-
-    def clean(self) -> None:
-        self.small.table.clean(NOW, self.small.options(**self.more).transaction)
-
-    def archive(self) -> None:
-        policy = archive_planning.Policy(commits_min=1, commits_max=2)
-        self.small.table.archive(self.small.options(**self.more).transaction, policy)
+class History(RandomHistory):
+    """A table that random steps change, and what it was."""
 
     def rows(self, as_of: object) -> Rows | None:
         """The table as of a moment; None if that is gone, of file groups that nothing changed."""
@@ -173,42 +102,17 @@ def apply(held: Rows, changes: pa.Table) -> None:
             held[key] = row["after"]
 
 
-keys = st.lists(
-    st.tuples(st.sampled_from(KEYS), st.sampled_from(PARTITIONS)),
-    min_size=1,
-    max_size=4,
-    unique_by=lambda pair: pair[0],
-)
-steps = st.one_of(
-    st.tuples(st.just("upsert"), keys, st.integers(1, 3), st.booleans()),
-    st.tuples(st.just("upsert"), keys, st.integers(1, 3), st.just(False)),
-    st.tuples(st.just("delete"), keys, st.integers(1, 3)),
-    st.tuples(st.just("overwrite"), keys, st.integers(1, 3)),
-    st.tuples(st.sampled_from(["finish_late", "compact", "plan_compaction", "clean", "archive"])),
-)
-
-
-def run(history: History, step: tuple[object, ...]) -> None:
-    match step:
-        case ("upsert", found, ts, is_late):
-            history.upsert(found, ts, is_late=is_late)
-        case ("delete", found, ts):
-            history.delete(found, ts)
-        case ("overwrite", found, ts):
-            history.overwrite(found, ts)
-        case (name,):
-            getattr(history, str(name))()
-
-
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.sampled_from(sorted(KINDS)), st.lists(steps, min_size=4, max_size=14), st.data())
+@given(
+    st.sampled_from(sorted(KINDS)), st.lists(st.one_of(*STEPS), min_size=4, max_size=14), st.data()
+)
 def test_changes_of_each_write_lead_to_what_the_table_became(
     kind: str, found: list[tuple[object, ...]], data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        history = History(Path(folder) / "t", kind)
+        history = History(Path(folder) / "t", KINDS[kind])
         for step in found:
-            run(history, step)
+            history.take(step)
         while history.late:
             history.finish_late()
         check_from(history, None)

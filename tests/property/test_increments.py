@@ -6,7 +6,7 @@ range, and every deleted one was there.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,26 +14,22 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from hoodie import errors
-from hoodie.maintenance.archiving import planning as archive_planning
-from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.consumers import Progress
-from hoodie.model import commits, table_config
-from hoodie.model.settings import ConcurrencyMode
+from hoodie.model import table_config
 from hoodie.read import changes
 from hoodie.read.changed_rows import CHANGE, DELETE
-from hoodie.transaction import authors
-from support.tables.tables import CONFIG, SmallTable
-
-PARTITIONS = ("p", "q")
-KEYS = ("1", "2", "3", "4", "5")
-COW = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE, has_partial_updates=False)
-EVENT_TIME = replace(
-    CONFIG,
-    has_partial_updates=False,
-    ordering_fields=("ts",),
-    merge_mode=table_config.MergeMode.EVENT_TIME,
+from support.tables.random_histories import (
+    COW,
+    EVENT_TIME,
+    KEYS,
+    LOOKED_UP,
+    PARTITIONS,
+    STEPS,
+    Keys,
+    RandomHistory,
 )
-LOOKED_UP = replace(COW, bucket_count=None, index=table_config.IndexKind.SIMPLE)
+from support.tables.tables import CONFIG
+
 KINDS = {
     "mor, partial updates": CONFIG,
     "mor, commit time": replace(CONFIG, has_partial_updates=False),
@@ -43,7 +39,6 @@ KINDS = {
     "cow, keys looked up": LOOKED_UP,
     "cow, global index": replace(LOOKED_UP, index=table_config.IndexKind.GLOBAL_SIMPLE),
 }
-NOW = retention.Retention(retained=1, grace_ms=0)
 Key = tuple[str, str]
 
 
@@ -57,84 +52,32 @@ class Reader:
     written: set[Key]
 
 
-class History:
+class History(RandomHistory):
     """A table, its readers, and which keys were written."""
 
     def __init__(self, path: Path, kind: str) -> None:
-        config = KINDS[kind]
-        self.small = SmallTable(path, config, ts="int64")
-        self.config = config
-        mode = ConcurrencyMode.OPTIMISTIC if self.is_alone else ConcurrencyMode.NON_BLOCKING
-        self.more: dict[str, object] = {"concurrency": mode, "acknowledges_order_dependence": True}
+        super().__init__(path, KINDS[kind])
         self.readers: list[Reader] = []
-        self.late: list[Callable[[], object]] = []
-        self.number = 0
 
-    @property
-    def is_alone(self) -> bool:
-        return self.config.is_copy_on_write
-
-    def row(self, key: str, part: str, ts: int) -> dict[str, object]:
-        self.number += 1
-        b = None if self.config.has_partial_updates and self.number % 2 else f"v{self.number}"
-        return {"id": key, "part": part, "a": self.number, "b": b, "ts": ts * 100 + self.number}
-
-    def wrote(self, keys: list[tuple[str, str]]) -> None:
+    def wrote(self, keys: Keys) -> None:
         for reader in self.readers:
             reader.written.update(keys)
 
-    def upsert(self, keys: list[tuple[str, str]], ts: int, *, is_late: bool) -> None:
-        rows = [self.row(key, part, ts) for key, part in keys]
-        if not is_late or self.is_alone:
-            self.wrote(keys)
-            self.small.upsert(rows, **self.more)
-            return
-        options = self.small.options(f"late{self.number}", **self.more)
-        session = self.small.table.begin_write(options, list(rows[0]))
-        written = self.small.write_files(session, rows)
-        self.late.append(lambda: (self.wrote(keys), session.commit(written)))
-
-    def delete(self, keys: list[tuple[str, str]], ts: int) -> None:
-        self.wrote(keys)
-        names = ("id", "part", *self.config.ordering_fields)
-        rows = [{name: self.row(key, part, ts)[name] for name in names} for key, part in keys]
-        self.small.delete(rows, **self.more)
-
-    def overwrite(self, keys: list[tuple[str, str]], ts: int) -> None:
-        # It looks for no keys: a global index would have them twice.
-        if not self.is_alone or self.config.has_global_index:
-            return
-        parts = {part for _, part in keys}
-        self.wrote([(key, part) for key in KEYS for part in parts])
-        rows = [self.row(key, part, ts) for key, part in keys]
-        self.small.upsert(rows, operation=commits.Operation.INSERT_OVERWRITE, **self.more)
-
-    def finish_late(self) -> None:
-        if self.late:
-            self.late.pop(0)()
-
-    def compact(self) -> None:
-        if not self.is_alone:
-            self.small.compact()
-
-    def plan_compaction(self) -> None:
-        if not self.is_alone:
-            service = self.small.options().transaction
-            self.small.table.schedule_compaction(replace(service, author=NOBODY))
-
-    def clean(self) -> None:
-        self.small.table.clean(NOW, self.small.options(**self.more).transaction)
-
-    def archive(self) -> None:
-        policy = archive_planning.Policy(commits_min=1, commits_max=2)
-        self.small.table.archive(self.small.options(**self.more).transaction, policy)
+    def take(self, step: tuple[object, ...]) -> None:
+        match step:
+            case ("begin", is_declared):
+                self.begin(is_declared=is_declared)
+            case ("read", number, is_ordered):
+                self.read(number, is_ordered=is_ordered)
+            case _:
+                super().take(step)
 
     def begin(self, *, is_declared: bool) -> None:
         name = f"r{len(self.readers)}"
         found = self.small.table.changes()
         assert found.is_snapshot
         reader = Reader(name, None, {}, set())
-        self.take(reader, found)
+        self.receive(reader, found)
         self.readers.append(reader)
         if is_declared:
             self.declare(reader)
@@ -157,14 +100,14 @@ class History:
             found = self.small.table.changes(reader.position, falls_back=True)
             assert found.is_snapshot
             reader.held, reader.written = {}, set(self.all_keys())
-        self.take(reader, found)
+        self.receive(reader, found)
         if not is_ordered:
             reader.written = set()
 
     def all_keys(self) -> Iterator[Key]:
         yield from ((key, part) for key in KEYS for part in PARTITIONS)
 
-    def take(self, reader: Reader, found: changes.Changes) -> None:
+    def receive(self, reader: Reader, found: changes.Changes) -> None:
         rows = found.read().read_all().to_pylist()
         seen: set[Key] = set()
         for row in rows:
@@ -192,40 +135,12 @@ class History:
         assert reader.held == expected, (reader.held, expected)
 
 
-NOBODY = authors.Author()
-
-keys = st.lists(
-    st.tuples(st.sampled_from(KEYS), st.sampled_from(PARTITIONS)),
-    min_size=1,
-    max_size=4,
-    unique_by=lambda pair: pair[0],
-)
 steps = st.one_of(
-    st.tuples(st.just("upsert"), keys, st.integers(1, 3), st.booleans()),
-    st.tuples(st.just("upsert"), keys, st.integers(1, 3), st.just(False)),
-    st.tuples(st.just("delete"), keys, st.integers(1, 3)),
-    st.tuples(st.just("overwrite"), keys, st.integers(1, 3)),
-    st.tuples(st.sampled_from(["finish_late", "compact", "plan_compaction", "clean", "archive"])),
+    *STEPS,
     st.tuples(st.just("begin"), st.booleans()),
     st.tuples(st.just("read"), st.integers(0, 3), st.booleans()),
     st.tuples(st.just("read"), st.integers(0, 3), st.just(False)),
 )
-
-
-def run(history: History, step: tuple[object, ...]) -> None:
-    match step:
-        case ("upsert", found, ts, is_late):
-            history.upsert(found, ts, is_late=is_late)
-        case ("delete", found, ts):
-            history.delete(found, ts)
-        case ("overwrite", found, ts):
-            history.overwrite(found, ts)
-        case ("begin", is_declared):
-            history.begin(is_declared=is_declared)
-        case ("read", number, is_ordered):
-            history.read(number, is_ordered=is_ordered)
-        case (name,):
-            getattr(history, str(name))()
 
 
 @settings(
@@ -240,7 +155,7 @@ def test_chain_of_increments_is_the_snapshot(kind: str, found: list[tuple[object
         history = History(Path(folder) / "t", kind)
         history.begin(is_declared=False)
         for step in found:
-            run(history, step)
+            history.take(step)
         while history.late:
             history.finish_late()
         for number in range(len(history.readers)):

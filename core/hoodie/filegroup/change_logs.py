@@ -1,6 +1,6 @@
 """Logs of change data: what a write changed, in log files of their own beside its base file.
 
-A write of a base file that follows another one tells what it changed, where the table captures
+A write of a base file that follows another one logs what it changed, where the table captures
 change data, also if that is nothing: without a log Apache Hudi's readers of changes fail. That of a
 new file group does not, all of whose rows are inserted. Neither do log files of data, from which
 the changes follow. Each change is written once, in the order in which rows are merged. Snapshots
@@ -158,9 +158,9 @@ class ChangeLog:
         found = images.combine_chunks()
         if rows is not None:
             return found
-        # Their fields keep values: null ones do not fit columns that are never null.
-        nowhere = pa.repeat(True, len(found))
-        return pa.StructArray.from_arrays(found.flatten(), fields=list(found.type), mask=nowhere)
+        # Null structs keep fields with values: null fields do not fit columns that are never null.
+        nulls = pa.repeat(True, len(found))
+        return pa.StructArray.from_arrays(found.flatten(), fields=list(found.type), mask=nulls)
 
     def _flush(self) -> None:
         """Write what is buffered as a block; an empty one where nothing has changed."""

@@ -100,7 +100,7 @@ def of(storage: Storage, ids: Iterable[str]) -> IndexGroups:
     """Return the file groups of a table's record index; a request where they do not show its kind.
 
     That is where there are none, and where a process that was paused has left some of an earlier
-    index, of the other kind: the definition tells, and they are left aside.
+    index, of the other kind: the definition says which it is, and the others are left out.
 
     Args:
         storage: The data table's.

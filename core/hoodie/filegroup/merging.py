@@ -79,14 +79,14 @@ class ChangedRows:
 
 
 Watch = Callable[[ChangedRows], None]
-"""Hears of all rows that a merge changes, each once."""
+"""Called with all rows that a merge changes, each once."""
 
 
 class SliceMerge:
     """One pass over a slice: `over` for each table of base rows in order, then `inserts`.
 
     Attributes:
-        watch: Hears of what changes; nobody does unless it is set.
+        watch: Called with what changes; None for nothing.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class SliceMerge:
             arrays.append(both.take(by_source[source_name]))
         merged = pa.Table.from_arrays(arrays, schema=output.schema)
         if self.watch is not None:
-            self._tell(self.watch, output, merged, touched, kept)
+            self._notify(self.watch, output, merged, touched, kept)
         return merged
 
     def inserts(self) -> pa.Table:
@@ -211,7 +211,7 @@ class SliceMerge:
         )
 
     @staticmethod
-    def _tell(
+    def _notify(
         watch: Watch, base: pa.Table, merged: pa.Table, touched: "_Touched", kept: Flags
     ) -> None:
         places = np.cumsum(kept) - 1

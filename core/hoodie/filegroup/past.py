@@ -4,8 +4,8 @@ Terms:
     gap   a span of times, of which no moment can be read
 
 A clean deletes file slices that newer ones had replaced. Each file that it deleted leaves a gap
-from the moment at which it came to the one at which its slice was replaced: whoever reads as of
-then would get an older version of its rows, or none, without a word. Moments between gaps stay
+from the moment at which it came to the one at which its slice was replaced: a read as of
+then would return an older version of its rows, or none, without an error. Moments between gaps stay
 readable, such as those of savepoints. A restore leaves a gap as well, from the first instant that
 it took back to its own completion.
 
@@ -42,7 +42,7 @@ class Gap:
 
     Attributes:
         first: The first of them.
-        end: The first time after them that can be read, for all that this gap tells.
+        end: The first time after them, which can be read unless another gap has it.
         cause: What has left it, as part of a sentence.
         group: Of which file group files are gone; None if it is the whole table's.
     """
@@ -246,7 +246,7 @@ def _of_group(
     Args:
         slices: All that there were, newest first.
         cleans: The first clean that deletes a file, by the file's path.
-        time_of: Returns when a write was there; None if nothing tells.
+        time_of: Returns when a write was there; None if that is not known.
         replacements: When file groups were retired.
     """
     newer: instants.InstantTime | None = replacements.get(slices[0].group)

@@ -105,7 +105,7 @@ class SliceReader:
             columns: At least one; meta columns are allowed. The result has them in this order.
             where: Rows to return; None for all.
             is_read_optimized: Read the base file alone.
-            watch: Hears of what the log files change, in the columns that data files have.
+            watch: Called with what the log files change, in the columns that data files have.
 
         Raises:
             NotFoundError: There is no such column, or a file is gone.

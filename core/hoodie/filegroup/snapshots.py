@@ -15,8 +15,8 @@ too. Where an instant has base files or log files of several write tokens in a f
 its commit.
 
 A snapshot as of an earlier moment (`as_of`) is of the same timeline and listing, of which later
-writes do not count: it returns what a snapshot taken then returned. What of it is gone since, and
-so must not be read, `past` tells.
+writes do not count: it returns what a snapshot taken then returned. `past` finds what of it is gone
+since, and must not be read.
 """
 
 import functools
@@ -289,7 +289,7 @@ class Snapshot:
 
     @property
     def known(self) -> CommittedInstants:
-        """What tells which log blocks count, in any process."""
+        """Which log blocks count, as a value for any process."""
         known = self.committed.known
         if self.moment is None or known.moment is not None:
             return known

@@ -63,7 +63,7 @@ class FileTarget:
         logs_before: Bare names of that slice's log files, where the table captures change data.
         statistics: Which ones are gathered of the files.
         tracks_keys: Whether stats have the keys that the write adds and removes.
-        watch: Hears of what a merge into a base file changes.
+        watch: Called with what a merge into a base file changes.
     """
 
     storage: protocol.Storage

@@ -69,12 +69,12 @@ class Reporter:
         hear: Callable[[str], object],
         requested_time: instants.InstantTime | None = None,
     ) -> None:
-        """Take who hears it.
+        """Take where it is reported to.
 
         Args:
             storage: The table's.
             builder_clock: The builder's.
-            hear: Hears what is done next, and how far it is.
+            hear: Called with what is done next, and how far it is.
             requested_time: Of the indexing action; None while there is none.
         """
         self._storage = storage

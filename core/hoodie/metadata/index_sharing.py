@@ -128,7 +128,7 @@ class Building:
         client: Client,
         schema: schemas.TableSchema,
         engine: Engine,
-        hear: build_progress.Reporter,
+        reporter: build_progress.Reporter,
         wait_ms: int,
     ) -> None:
         """Put the parts together.
@@ -137,13 +137,13 @@ class Building:
             client: Whose build it is.
             schema: The table's columns, if no commit has them.
             engine: Looks into several files at once.
-            hear: Hears what is done next.
+            reporter: Is told what is done next.
             wait_ms: So long other engines are waited for.
         """
         self._client = client
         self._schema = schema
         self._engine = engine
-        self._hear = hear
+        self._reporter = reporter
         self._wait_ms = wait_ms
         self._deadline_s: float | None = None
 
@@ -161,7 +161,7 @@ class Building:
         """
         for _ in range(_LOOKS_MAX):
             try:
-                look = _Look(self._client, self._schema, self._engine, self._hear, plan)
+                look = _Look(self._client, self._schema, self._engine, self._reporter, plan)
                 return self._publish(look, opened, plan)
             except (late_changes.OutdatedError, errors.NotFoundError) as outdated:
                 # Its timeline may be archived by now.
@@ -181,7 +181,7 @@ class Building:
                 timeline = active.listed(self._client.storage)
                 look.catch_up(timeline)
                 _refuse_beside(self._client, timeline)
-                self._hear("publishing")
+                self._reporter("publishing")
                 return lifecycle.complete(self._client, opened, content, effects=[make])
             except _NotYetError as reason:
                 self._wait(reason, opened)
@@ -199,7 +199,7 @@ class Building:
                 "engines pause, or have one of them build it"
             )
         opened.heartbeat.check()
-        self._hear(f"waiting: {reason}")
+        self._reporter(f"waiting: {reason}")
         if reason.is_waited:
             clock.sleep_s(_POLL_S)
 
@@ -212,7 +212,7 @@ class _Look:
         client: Client,
         schema: schemas.TableSchema,
         engine: Engine,
-        hear: build_progress.Reporter,
+        reporter: build_progress.Reporter,
         plan: plans.Indexing,
     ) -> None:
         """Look into the files that count.
@@ -242,7 +242,7 @@ class _Look:
         )
         wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
         reading = initial_statistics.Reading(
-            columns, engine, count=functools.partial(hear.count, "reading statistics")
+            columns, engine, count=functools.partial(reporter.count, "reading statistics")
         )
         statistics = late_changes.Statistics(
             schema=columns, wanted=wanted, reading=reading, bases={}
@@ -266,7 +266,7 @@ class _Look:
                 [
                     initial_filters.pieces(client.storage, engine, group, count)
                     for group, count in build_progress.counted_by_group(
-                        hear, initial_filters.by_group(data_files)
+                        reporter, initial_filters.by_group(data_files)
                     )
                 ],
             )
@@ -284,7 +284,7 @@ class _Look:
                     ),
                     is_partitioned=plan.is_partitioned,
                 ),
-                hear,
+                reporter,
             )
 
     @property

@@ -54,7 +54,7 @@ def pieces(
         storage: The data table's.
         engine: Reads several at once.
         base_files: In the order of their keys.
-        count: Hears how many have been read.
+        count: Called with how many have been read.
 
     Raises:
         FormatError: A file is broken.

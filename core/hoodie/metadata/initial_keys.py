@@ -183,7 +183,7 @@ class InitialKeys:
         source: held_keys.KeySource,
         layout: Layout,
         view_slices: Iterable[files.FileSlice],
-        hear: build_progress.Reporter,
+        reporter: build_progress.Reporter,
     ) -> None:
         """Read them.
 
@@ -192,7 +192,7 @@ class InitialKeys:
             source: The table.
             layout: Of the index.
             view_slices: All slices of the table.
-            hear: build_progress.Reporters how far it is.
+            reporter: Is told how far it is.
 
         Raises:
             NotFoundError: A file was removed meanwhile.
@@ -211,7 +211,7 @@ class InitialKeys:
         folder = client.settings.scratch_folder
         self._parts = scratch.Parts(folder, len(layout.groups), _SPILLED_BYTES)
         try:
-            self._spill(source, hear)
+            self._spill(source, reporter)
         except BaseException:
             self._parts.close()
             raise
@@ -233,11 +233,11 @@ class InitialKeys:
             taken = values.take(piece.column("group").combine_chunks())
             yield pa.table([piece.column("key"), taken], metadata_merging.SCHEMA)
 
-    def _spill(self, source: held_keys.KeySource, hear: build_progress.Reporter) -> None:
+    def _spill(self, source: held_keys.KeySource, reporter: build_progress.Reporter) -> None:
         def read(file_slice: files.FileSlice, memory: placing.Memory) -> Iterator[pa.ChunkedArray]:
             return stored_keys.of_slice(source, file_slice, memory)
 
-        count = functools.partial(hear.count, "reading record keys")
+        count = functools.partial(reporter.count, "reading record keys")
         for number, keys in read_all(self._client, self.slices, read, count):
             rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], LOCATED)
             path = self.slices[number].group.partition_path

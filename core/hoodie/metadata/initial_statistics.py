@@ -61,7 +61,7 @@ class Reading:
         schema: The table's columns, if no commit has them.
         engine: Looks into several at once.
         hear: Hears of each partition of the data table before its files are looked into.
-        count: Hears how many files of how many have been looked into.
+        count: Called with how many files of how many have been looked into.
     """
 
     schema: schemas.TableSchema

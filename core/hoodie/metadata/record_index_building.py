@@ -52,12 +52,12 @@ class RecordIndexBuild:
     """The build of a record index that has begun."""
 
     def __init__(
-        self, client: Client, begun: index_steps.Begun, hear: build_progress.Reporter
+        self, client: Client, begun: index_steps.Begun, reporter: build_progress.Reporter
     ) -> None:
         """Take what `index_steps.begin` returned; `write` comes first."""
         self._client = client
         self._begun = begun
-        self._hear = hear
+        self._reporter = reporter
         self._layout = initial_keys.Layout.of(
             begun.record_groups, is_partitioned=begun.plan.is_partitioned
         )
@@ -82,10 +82,10 @@ class RecordIndexBuild:
         self._numbers = initial_keys.Numbers(each.group for each in slices)
         source = self._source(snapshot)
         with closing(
-            initial_keys.InitialKeys(self._client, source, self._layout, slices, self._hear)
+            initial_keys.InitialKeys(self._client, source, self._layout, slices, self._reporter)
         ) as keys:
             for number, group in enumerate(groups):
-                self._hear.count("writing the record index", number, len(groups), "file groups")
+                self._reporter.count("writing the record index", number, len(groups), "file groups")
                 pieces = keys.records(number)
                 first = next(pieces, None)
                 if first is None and group.file_id not in self._begun.occupied:

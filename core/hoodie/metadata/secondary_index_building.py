@@ -39,7 +39,7 @@ def write(
     client: Client,
     begun: index_steps.Begun,
     snapshot: snapshots.Snapshot,
-    hear: build_progress.Reporter,
+    reporter: build_progress.Reporter,
 ) -> Iterator[commits.WriteStat]:
     """Write the base files of secondary indexes; each is yielded as soon as it is there.
 
@@ -47,7 +47,7 @@ def write(
         client: Of the process that builds.
         begun: The build.
         snapshot: Of the timeline on which it began.
-        hear: build_progress.Reporters what is done.
+        reporter: Is told what is done.
 
     Raises:
         NotFoundError: A file was removed meanwhile.
@@ -55,7 +55,7 @@ def write(
         StorageError: The storage failed, or the scratch folder is full.
     """
     return itertools.chain.from_iterable(
-        _written(client, begun, snapshot, hear, definition, count)
+        _written(client, begun, snapshot, reporter, definition, count)
         for definition, count in begun.secondary.items()
     )
 
@@ -64,15 +64,15 @@ def _written(
     client: Client,
     begun: index_steps.Begun,
     snapshot: snapshots.Snapshot,
-    hear: build_progress.Reporter,
+    reporter: build_progress.Reporter,
     definition: secondary_indexes.Definition,
     count: int,
 ) -> Iterator[commits.WriteStat]:
     groups = partition_making.groups(definition.partition, count)
     with scratch.Parts(client.settings.scratch_folder, count, _SPILLED_BYTES) as parts:
-        _spill(client, begun, snapshot, hear, definition, parts)
+        _spill(client, begun, snapshot, reporter, definition, parts)
         for number, group in enumerate(groups):
-            hear.count(f"writing {definition.partition}", number, count, "file groups")
+            reporter.count(f"writing {definition.partition}", number, count, "file groups")
             pieces = list(parts.tables(number))
             found = pa.concat_tables([_KEYS.empty_table(), *pieces]).column("key")
             keys = pc.unique(found).sort()
@@ -94,7 +94,7 @@ def _spill(
     client: Client,
     begun: index_steps.Begun,
     snapshot: snapshots.Snapshot,
-    hear: build_progress.Reporter,
+    reporter: build_progress.Reporter,
     definition: secondary_indexes.Definition,
     parts: scratch.Parts,
 ) -> None:
@@ -109,7 +109,7 @@ def _spill(
         for rows in stored_keys.rows_of_slice(source, file_slice, memory, [definition.column]):
             yield secondary_keys.of_rows(definition.column, rows)
 
-    count = functools.partial(hear.count, f"reading {definition.column}")
+    count = functools.partial(reporter.count, f"reading {definition.column}")
     for _, keys in initial_keys.read_all(client, slices, read, count):
         hashed = secondary_keys.prefixes_of(keys) if definition.is_hashed_by_value else keys
         rows = pa.table([keys.cast(pa.binary())], _KEYS)

@@ -56,7 +56,7 @@ class SharedKeys:
         schema: schemas.TableSchema,
         snapshot: snapshots.Snapshot,
         layout: initial_keys.Layout,
-        hear: build_progress.Reporter,
+        reporter: build_progress.Reporter,
     ) -> None:
         """Read the keys of all rows.
 
@@ -66,7 +66,7 @@ class SharedKeys:
             schema: Its columns.
             snapshot: Of the look.
             layout: The file groups of the index.
-            hear: Hears what is done next.
+            reporter: Is told what is done next.
 
         Raises:
             InvalidInputError: A key is in two file groups.
@@ -86,8 +86,10 @@ class SharedKeys:
         }
         self._decided: dict[str | None, pa.Table] = {}
         source = self._source(snapshot)
-        with closing(initial_keys.InitialKeys(client, source, self._layout, slices, hear)) as keys:
-            self._bases = self._prepared(keys, hear)
+        with closing(
+            initial_keys.InitialKeys(client, source, self._layout, slices, reporter)
+        ) as keys:
+            self._bases = self._prepared(keys, reporter)
 
     def catch_up(
         self, timeline: active.ActiveTimeline, changes: Sequence[metadata_records.Changes]
@@ -147,13 +149,13 @@ class SharedKeys:
         )
 
     def _prepared(
-        self, keys: initial_keys.InitialKeys, hear: build_progress.Reporter
+        self, keys: initial_keys.InitialKeys, reporter: build_progress.Reporter
     ) -> list[metadata_writing.PreparedBase | None]:
         """Return the base file of each file group; None for one without keys."""
         found: list[metadata_writing.PreparedBase | None] = []
         size_bytes = 0
         for number in range(len(self._layout.groups)):
-            hear.count(
+            reporter.count(
                 "preparing the record index", number, len(self._layout.groups), "file groups"
             )
             pieces = list(keys.records(number))

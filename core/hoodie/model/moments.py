@@ -43,7 +43,7 @@ class Moment:
 
         Args:
             requested_time: Its requested time.
-            completion_time: None where nothing tells when it completed, as of writes that were
+            completion_time: None if it is not known when it completed, as of writes that were
                 archived before the oldest that the archive has: it was there.
         """
         if requested_time in self.without:

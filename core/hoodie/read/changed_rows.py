@@ -43,7 +43,7 @@ class UnitTask:
         schema: The table's columns.
         before: The slices of the earlier moment.
         after: Those of the later one.
-        known_before: What tells which log blocks count at the earlier moment.
+        known_before: Which log blocks count at the earlier moment.
         known_after: Likewise at the later one.
         writes: Requested times of the writes whose rows are changes, as rows name them; sorted.
         columns: Of the result; meta columns are allowed.

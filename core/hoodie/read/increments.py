@@ -259,7 +259,7 @@ class Known:
     """The writes of a table, as far as a reader needs to know them.
 
     All that completed after a position were requested at its `since` or later, so that the archive
-    is asked only if it has such ones; by a time alone nothing tells how long a write took.
+    is asked only if it has such ones; of a time alone it is not known how long a write took.
     """
 
     def __init__(
@@ -397,7 +397,7 @@ class Unit:
         groups: They, sorted.
         before: Their slices as the reader has seen them.
         after: Their slices at the end.
-        is_compared: Whether the meta columns alone do not tell which rows changed.
+        is_compared: Whether the meta columns alone do not show which rows changed.
     """
 
     groups: tuple[files.FileGroupId, ...]

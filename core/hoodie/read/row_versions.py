@@ -58,14 +58,14 @@ class VersionTask:
         schema: The table's columns.
         before: The slices before the write.
         after: Those after it.
-        known_before: What tells which log blocks count before the write.
+        known_before: Which log blocks count before the write.
         known_after: Likewise after it.
         time: The write's requested time; None for the changes of several writes together.
         columns: Of the images.
         is_compared: Whether all columns of rows are compared.
         logs: Paths of the change data that the write stored of the unit; none for nothing stored.
-        record_keys: Returns the keys of rows with the table's columns; None where only the rows
-            themselves tell.
+        record_keys: Returns the keys of rows with the table's columns; None if only the rows
+            themselves have them.
     """
 
     table_uri: str

@@ -308,8 +308,12 @@ def left_over(
             time = pending.requested_time
             if time not in taken_back:
                 own = [each for each in beside.files if each.requested_time == time]
-                parts = _files_of(storage, time, config.metadata_partitions_kept_up)
-                found += _in_order(own, parts)
+                listed = (
+                    each
+                    for partition in config.metadata_partitions_kept_up
+                    for each in metadata_table.data_files(storage, partition)
+                )
+                found += _in_order(own, _paths_of(time, listed))
     return [f"{metadata_timelines.DIRECTORY}/{path}" for path in found]
 
 
@@ -334,7 +338,8 @@ def _remove(
                 "the metadata table by `hoodie metadata init --rebuild`"
             )
     logger.info("%s: %s is taken off", storage.uri, time)
-    for path in _in_order(found, _logs_of(storage, time, partitions)):
+    logs = (each for name in partitions for each in metadata_table.log_files(storage, name))
+    for path in _in_order(found, _paths_of(time, logs)):
         is_ours()
         storage.delete(path)
 
@@ -368,14 +373,11 @@ def _is_requested(instant: instants.Instant) -> bool:
     return instant.state is instants.State.REQUESTED
 
 
-def _logs_of(
-    storage: Storage, time: instants.InstantTime, partitions: Iterable[str]
+def _paths_of(
+    time: instants.InstantTime, listed: Iterable[files.BaseFile | files.LogFile]
 ) -> Iterator[str]:
-    """Yield the paths of an instant's log files; a listing for each partition."""
-    for partition in partitions:
-        for each in metadata_table.log_files(storage, partition):
-            if each.instant_time == time:
-                yield each.path
+    """Yield the paths of an instant's files."""
+    return (each.path for each in listed if each.instant_time == time)
 
 
 def _logs(
@@ -437,16 +439,6 @@ def _index_logs(
                 group = files.FileGroupId(key_changes.RECORD_INDEX, file_id)
                 logs[group] = parts.get(number, metadata_records.Added())
     return logs
-
-
-def _files_of(
-    storage: Storage, time: instants.InstantTime, partitions: Iterable[str]
-) -> Iterator[str]:
-    """Yield the paths of an instant's base files and log files; a listing for each partition."""
-    for partition in partitions:
-        for each in metadata_table.data_files(storage, partition):
-            if each.instant_time == time:
-                yield each.path
 
 
 def _is_shown(scope: table_lock.LockScope, time: instants.InstantTime) -> bool:
