@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-_FLAGS = frozenset(("--json", "-h", "--help", "--no-header"))
+_FLAGS = frozenset(("--json", "-h", "--help", "--no-header", "--create"))
 _INPUT = "--input"
+_STANDARD_INPUT = "-"
 
 
 def command_of(argv: Sequence[str]) -> str | None:
@@ -12,10 +13,10 @@ def command_of(argv: Sequence[str]) -> str | None:
 
 
 def spread(argv: Sequence[str]) -> list[str]:
-    """Return a command line with `write`'s `--input A B` as `--input A --input B`.
+    """Return a command line with `write`'s `A B` or `--input A B` as `--input A --input B`.
 
-    So a shell's `--input *.csv` works. The table may stand before or after; when it stands nowhere
-    else it is the last of the files.
+    So a shell's `*.csv` works. What stands outside `--input` is the table and then files; when the
+    table does not stand there it is the last of the files.
     """
     if command_of(argv) != "write":
         return list(argv)
@@ -30,11 +31,11 @@ def spread(argv: Sequence[str]) -> list[str]:
             # Its first value may begin with a dash, as any option's.
             files += tokens[:1]
             del tokens[:1]
-            while tokens and not tokens[0].startswith("-"):
+            while tokens and not _is_option(tokens[0]):
                 files.append(tokens.pop(0))
         elif token.startswith(f"{_INPUT}="):
             files.append(token.removeprefix(f"{_INPUT}="))
-        elif not token.startswith("-"):
+        elif not _is_option(token):
             tables.append(token)
         else:
             others.append(token)
@@ -43,5 +44,10 @@ def spread(argv: Sequence[str]) -> list[str]:
                 del tokens[:1]
     if not tables and len(files) > 1:
         tables.append(files.pop())
+    files = [*tables[1:], *files]
     inputs = [part for file in files for part in (_INPUT, file)]
-    return [*argv[: command + 1], *tables, *others, *inputs]
+    return [*argv[: command + 1], *tables[:1], *others, *inputs]
+
+
+def _is_option(token: str) -> bool:
+    return token.startswith("-") and token != _STANDARD_INPUT

@@ -1,14 +1,21 @@
 """How the input files of `hoodie write` are read: what their names and the options say."""
 
+import contextlib
 import enum
-from collections.abc import Sequence
+import glob
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import table_config
+from hoodie.sources import local_files
 
 
 class FormatName(enum.Enum):
@@ -19,14 +26,21 @@ class FormatName(enum.Enum):
     PARQUET = "parquet"
 
 
+STANDARD_INPUT = "-"
+
 _FORMATS = {
     ".csv": input_sources.SourceFormat.CSV,
+    ".tsv": input_sources.SourceFormat.CSV,
     ".json": input_sources.SourceFormat.JSON,
     ".jsonl": input_sources.SourceFormat.JSON,
     ".ndjson": input_sources.SourceFormat.JSON,
     ".parquet": input_sources.SourceFormat.PARQUET,
 }
+_BYTES_AT_ONCE = 32 << 20
+"""Larger files are read in pieces."""
 _COMPRESSED_SUFFIX = ".gz"
+_TABS_SUFFIX = ".tsv"
+_TAB = "\t"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,17 +49,57 @@ class Reading:
 
     Attributes:
         format: Of all of them; None goes by their names.
-        delimiter: CSV: between two fields.
+        delimiter: CSV: between two fields; None for a tab in files named .tsv, and else a comma.
         null_texts: CSV: mean null beside the empty field; one at most.
         has_header: CSV: whether the first line names the columns.
-        columns: `NAME=SOURCE` each; empty takes all columns by name.
+        columns: `NAME=SOURCE` each; empty takes all columns.
+        renames: `NAME=SOURCE` each, where all are taken.
     """
 
     format: FormatName | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
     null_texts: tuple[str, ...] = ()
     has_header: bool = True
     columns: tuple[str, ...] = ()
+    renames: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def local(files: Sequence[str], reading: Reading) -> Iterator[list[str]]:
+    """Give the names of files: those of patterns such as `day*.csv`, and standard input as a file.
+
+    Standard input is kept in a temporary file meanwhile, since input is read more than once.
+
+    Raises:
+        InvalidInputError: No file matches a pattern, or standard input is named twice or without
+            its format.
+        StorageError: Standard input cannot be kept.
+    """
+    names = [name for file in files for name in _matches(file)]
+    if names.count(STANDARD_INPUT) > 1:
+        raise errors.InvalidInputError("standard input is given twice, expected one -")
+    if STANDARD_INPUT not in names:
+        yield names
+        return
+    if reading.format is None:
+        raise errors.InvalidInputError("standard input has no name: expected --format as well")
+    with tempfile.TemporaryDirectory(prefix="hoodie-") as folder:
+        kept = Path(folder) / "standard-input"
+        try:
+            with kept.open("wb") as stream:
+                shutil.copyfileobj(sys.stdin.buffer, stream)
+        except OSError as error:
+            raise errors.StorageError(f"standard input: {error.strerror or error}") from error
+        yield [str(kept) if name == STANDARD_INPUT else name for name in names]
+
+
+def _matches(file: str) -> list[str]:
+    if not glob.has_magic(file) or Path(file).exists() or "://" in file:
+        return [file]
+    found = sorted(glob.glob(file, recursive=True))  # noqa: PTH207 - a Path has no `**` of a shell
+    if not found:
+        raise errors.InvalidInputError(f"input {file}: no file matches")
+    return found
 
 
 def source(files: Sequence[str], reading: Reading) -> input_sources.Source:
@@ -54,10 +108,15 @@ def source(files: Sequence[str], reading: Reading) -> input_sources.Source:
     Raises:
         InvalidInputError: Their formats differ or are not known, or an option is malformed.
     """
-    delimiter = {"\\t": "\t"}.get(reading.delimiter, reading.delimiter)
+    delimiter = _delimiter(files, reading)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise errors.InvalidInputError(
-            f"--delimiter {reading.delimiter!r}: expected one character (or \\t) other than a quote"
+            f"--delimiter {delimiter!r}: expected one character (or \\t) other than a quote"
+        )
+    if reading.columns and reading.renames:
+        raise errors.InvalidInputError(
+            "--column and --rename: expected one of them; --column renames as well, and takes just "
+            "the columns that are named"
         )
     if len(reading.null_texts) > 1:
         given = " and ".join(map(repr, reading.null_texts))
@@ -69,11 +128,84 @@ def source(files: Sequence[str], reading: Reading) -> input_sources.Source:
         format=input_sources.SourceFormat(reading.format.value)
         if reading.format
         else _format(files),
-        columns=tuple(_mapping(text) for text in reading.columns),
+        columns=tuple(_mapping(text, "--column") for text in reading.columns),
+        renames=renames(reading.renames),
         has_header=reading.has_header,
         delimiter=delimiter,
         null_text=next(iter(reading.null_texts), None),
     )
+
+
+def renames(texts: Sequence[str]) -> tuple[input_sources.ColumnMapping, ...]:
+    """Return which columns get other names.
+
+    Raises:
+        InvalidInputError: A text is not `NAME=SOURCE`.
+    """
+    return tuple(_mapping(text, "--rename") for text in texts)
+
+
+def rows(
+    files: Sequence[str],
+    source: input_sources.Source,
+    schema: pa.Schema,
+    config: table_config.TableConfig,
+) -> pa.Table | pa.RecordBatchReader:
+    """Return the rows of files, as a stream where they may take much memory.
+
+    Raises:
+        NotFoundError: A file does not exist.
+        InvalidInputError: A file is not of its format, or does not fit the table.
+    """
+    is_json = source.format is input_sources.SourceFormat.JSON
+    # What JSON carries is known once all of it is read.
+    is_carried = is_json and config.has_partial_updates
+    if is_carried or sum(map(local_files.size_bytes, files)) <= _BYTES_AT_ONCE:
+        return carried(local_files.read(files, source, schema), source, config)
+    return local_files.stream(files, source, schema)
+
+
+def completed(
+    data: pa.Table | pa.RecordBatchReader, schema: pa.Schema, config: table_config.TableConfig
+) -> tuple[pa.Table | pa.RecordBatchReader, tuple[str, ...]]:
+    """Return rows with null in the columns that they lack, and which these are.
+
+    Columns that may not be null, and those of key, partition and ordering, must be there; a table
+    with partial updates keeps the values of columns that are not.
+    """
+    if config.has_partial_updates:
+        return data, ()
+    needed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    absent = [
+        field
+        for field in schema
+        if field.name not in data.schema.names and field.nullable and field.name not in needed
+    ]
+    if not absent:
+        return data, ()
+    names = tuple(field.name for field in absent)
+    if isinstance(data, pa.Table):
+        return _with_nulls(data, absent), names
+    batches = (
+        batch
+        for each in data
+        for batch in _with_nulls(pa.Table.from_batches([each]), absent).to_batches()
+    )
+    fields = pa.schema([*data.schema, *absent])
+    return pa.RecordBatchReader.from_batches(fields, batches), names
+
+
+def absence_notes(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what to say of columns that are null because no input has them."""
+    if not names:
+        return ()
+    return (f"the input has no {', '.join(names)}: null in all rows",)
+
+
+def _with_nulls(data: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
+    for field in absent:
+        data = data.append_column(field, pa.nulls(data.num_rows, field.type))
+    return data
 
 
 def carried(
@@ -111,18 +243,35 @@ def _format(files: Sequence[str]) -> input_sources.SourceFormat:
 
 
 def _format_of(file: str) -> input_sources.SourceFormat:
-    name = file.lower().removesuffix(_COMPRESSED_SUFFIX)
+    name = _uncompressed(file)
     for suffix, format_ in _FORMATS.items():
         if name.endswith(suffix):
             return format_
     raise errors.InvalidInputError(
         f"input {file}: unknown file name extension, expected one of "
-        f"{', '.join(_FORMATS)} or --format"
+        f"{', '.join(_FORMATS)}; `hoodie write` has --format for files of other names"
     )
 
 
-def _mapping(text: str) -> input_sources.ColumnMapping:
+def _delimiter(files: Sequence[str], reading: Reading) -> str:
+    if reading.delimiter is not None:
+        return {"\\t": _TAB}.get(reading.delimiter, reading.delimiter)
+    tabs = [_uncompressed(file).endswith(_TABS_SUFFIX) for file in files]
+    if any(tabs) and not all(tabs) and reading.format is None:
+        other = files[tabs.index(False)]
+        raise errors.InvalidInputError(
+            f"{files[tabs.index(True)]} has tabs by its name, and {other} has not: expected files "
+            "of one format in one write"
+        )
+    return _TAB if any(tabs) else ","
+
+
+def _uncompressed(file: str) -> str:
+    return file.lower().removesuffix(_COMPRESSED_SUFFIX)
+
+
+def _mapping(text: str, option: str) -> input_sources.ColumnMapping:
     name, sign, source_name = text.partition("=")
     if not sign or not name or not source_name:
-        raise errors.InvalidInputError(f"--column {text!r}: expected NAME=SOURCE")
+        raise errors.InvalidInputError(f"{option} {text!r}: expected NAME=SOURCE")
     return input_sources.ColumnMapping(name=name, source=source_name)

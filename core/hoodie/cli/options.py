@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hoodie import errors
-from hoodie.model import compaction_options, settings, table_config
+from hoodie.model import column_types, compaction_options, settings, table_config
 from hoodie.transaction.locks import address_texts
 
 LOCK_DEFAULT = "filesystem"
@@ -50,6 +50,47 @@ SetTexts = Annotated[
         "Repeatable.",
     ),
 ]
+
+
+RecordKey = typer.Option(metavar="F[,F]", help="Columns that identify a row.")
+PartitionBy = Annotated[
+    str | None,
+    typer.Option(metavar="F[,F]", help="Partition columns."),
+]
+OrderingField = Annotated[
+    str | None,
+    typer.Option(metavar="F", help="Ordering field: the greater value wins among rows of one key."),
+]
+ColumnTypes = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="'NAME TYPE, ...'",
+        help=f"Columns of a new table and their types: {column_types.FORMS}.",
+    ),
+]
+Renames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename",
+        metavar="NAME=SOURCE",
+        help="Call column SOURCE of the file NAME in the table, and take all others as they are; "
+        "repeatable.",
+    ),
+]
+
+
+class TypeName(enum.Enum):
+    """Table types, as the command line spells them."""
+
+    MOR = "mor"
+    COW = "cow"
+
+
+TABLE_TYPES = {
+    TypeName.MOR: table_config.TableType.MERGE_ON_READ,
+    TypeName.COW: table_config.TableType.COPY_ON_WRITE,
+}
 
 
 class IndexName(enum.Enum):

@@ -1,57 +1,97 @@
-"""The schema of a new table, from a file: Avro JSON (.avsc), or the columns of a parquet file."""
+"""The columns of a new table: given, from a file of rows, or from an Avro schema (.avsc)."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import fastavro
 import fastavro.schema
 import pyarrow as pa
-from pyarrow import parquet
 
 from hoodie import errors
+from hoodie.cli import inputs
+from hoodie.contract import input_sources
 from hoodie.model import schemas
+from hoodie.sources import inferring
 from hoodie.storage import locations, uris
 
 AVRO_SUFFIX = ".avsc"
-PARQUET_SUFFIX = ".parquet"
 _AVRO_BYTES_MAX = 16 << 20
 
 
-def read(path: str, table_name: str) -> schemas.TableSchema:
-    """Return the schema in a file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a new table.
+
+    Attributes:
+        schema: What the table gets.
+        notes: Sentences on types that are others than a file's.
+    """
+
+    schema: schemas.TableSchema
+    notes: tuple[str, ...] = ()
+
+
+def read(
+    path: str | None,
+    table_name: str,
+    given: Mapping[str, pa.DataType],
+    renames: Sequence[input_sources.ColumnMapping] = (),
+) -> Columns:
+    """Return the columns of a new table.
 
     Args:
-        path: A local file, as a path or a URI.
-        table_name: Names the record of a schema that a parquet file has none for.
+        path: A local file with them, as a path or a URI; None where all of them are given.
+        table_name: Names the record of a schema that a file has none for.
+        given: Types of columns: of all, or of those that the file's types are not taken for.
+        renames: Columns of the file that get other names.
 
     Raises:
         InvalidInputError: The file is of another kind, or holds no table's schema.
         NotFoundError: There is no such file.
         UnsupportedError: A column's type is one that no table holds.
     """
+    if path is None:
+        return Columns(schema=schemas.from_arrow(pa.schema(list(given.items())), table_name))
+    file = _local(path)
+    is_avro = Path(path).suffix.lower() == AVRO_SUFFIX
+    if is_avro and (given or renames):
+        raise errors.InvalidInputError(f"schema {path}: no name or type of it is changed")
+    try:
+        if is_avro:
+            return Columns(schema=_from_avro(file))
+        return _from_rows(str(file), table_name, given, renames)
+    except (FileNotFoundError, errors.NotFoundError) as error:
+        raise errors.NotFoundError(f"schema {path}: there is no such file") from error
+    except OSError as error:
+        raise errors.StorageError(f"schema {path}: {error.strerror or error}") from error
+    except (errors.FormatError, errors.InvalidInputError) as error:
+        problem = str(error).removeprefix(f"{file}: ").removeprefix(f"input {file}: ")
+        raise errors.InvalidInputError(f"schema {path}: {problem}") from error
+    except errors.UnsupportedError as error:
+        raise errors.UnsupportedError(f"schema {path}: {error}") from error
+
+
+def _local(path: str) -> Path:
     location = locations.resolve(path)
     if location.scheme != uris.LOCAL:
         raise errors.UnsupportedError(f"schema {path}: expected a local file")
     file = Path(f"/{location.path}")
-    suffix = Path(path).suffix.lower()
-    try:
-        if suffix == AVRO_SUFFIX:
-            return _from_avro(file)
-        if suffix == PARQUET_SUFFIX:
-            return schemas.from_arrow(_parquet_columns(file), table_name)
-    except FileNotFoundError as error:
-        raise errors.NotFoundError(f"schema {path}: there is no such file") from error
-    except IsADirectoryError as error:
-        raise errors.InvalidInputError(f"schema {path}: is a folder") from error
-    except OSError as error:
-        raise errors.StorageError(f"schema {path}: {error.strerror or error}") from error
-    except (errors.FormatError, errors.InvalidInputError, pa.ArrowInvalid) as error:
-        raise errors.InvalidInputError(f"schema {path}: {error}") from error
-    except errors.UnsupportedError as error:
-        raise errors.UnsupportedError(f"schema {path}: {error}") from error
-    raise errors.InvalidInputError(
-        f"schema {path}: expected a file named {AVRO_SUFFIX} (Avro JSON) or {PARQUET_SUFFIX}"
-    )
+    if file.is_dir():
+        raise errors.InvalidInputError(f"schema {path}: is a folder")
+    return file
+
+
+def _from_rows(
+    file: str,
+    table_name: str,
+    given: Mapping[str, pa.DataType],
+    renames: Sequence[input_sources.ColumnMapping],
+) -> Columns:
+    source = replace(inputs.source([file], inputs.Reading()), renames=tuple(renames))
+    found = inferring.columns_of([file], source, given)
+    return Columns(schema=schemas.from_arrow(found.schema, table_name), notes=found.notes)
 
 
 def _from_avro(file: Path) -> schemas.TableSchema:
@@ -96,9 +136,3 @@ def _check_by_the_book(text: str) -> None:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
-
-
-def _parquet_columns(file: Path) -> pa.Schema:
-    """Return the columns of a parquet file, without Hudi's own when it is a table's base file."""
-    columns = parquet.read_schema(file)
-    return pa.schema([each for each in columns if each.name not in schemas.META_COLUMNS])

@@ -34,7 +34,8 @@ class Source:
 
     Attributes:
         format: Their encoding; files ending in .gz are decompressed.
-        columns: Which columns to take, under which names; empty takes all under their own.
+        columns: Which columns to take, under which names; empty takes all.
+        renames: Where all are taken: those that get other names.
         has_header: CSV: whether the first line names the columns; without one they are named by
             their position, `_c0` and up.
         delimiter: CSV: one character between fields.
@@ -46,6 +47,7 @@ class Source:
     has_header: bool = True
     delimiter: str = ","
     null_text: str | None = None
+    renames: tuple[ColumnMapping, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Input columns into the table's types, exactly; what does not fit is an error naming the value.
 
-Nothing is truncated or turned into null on the way, and nothing is rounded but to the nearest
+Nothing is truncated or turned into null on the way, but for times with nanoseconds, as pandas has
+them: what is below a microsecond is cut off, as by Spark. Nothing is rounded but to the nearest
 number that a float or double has; one that is greater than all of them does not fit. Texts become
 numbers, times and truth values by Arrow's rules; white space around them does not count. Where the
 table has times of a zone, a time without one is of UTC, also beside others that have one; where it
@@ -21,14 +22,14 @@ _INFINITE = r"(?i)^\s*[+-]?inf(inity)?\s*$"
 _NO_CAST = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
-def cast(data: pa.Table, schema: pa.Schema, origin: str, *, is_whole: bool = True) -> pa.Table:
+def cast(data: pa.Table, schema: pa.Schema, origin: str, *, first_row: int | None = 0) -> pa.Table:
     """Return the columns in the types of the schema's columns of these names.
 
     Args:
         data: Any of the schema's columns, in any order, which is kept.
         schema: The table's.
         origin: Where the data comes from, for messages.
-        is_whole: Whether the data is all of its origin, so that messages can tell the row.
+        first_row: How many rows of its origin come before, for messages; None if that is not known.
 
     Raises:
         InvalidInputError: A value does not fit, or is null where none may be.
@@ -39,7 +40,9 @@ def cast(data: pa.Table, schema: pa.Schema, origin: str, *, is_whole: bool = Tru
         try:
             columns.append(_cast(data[field.name], field))
         except _MisfitError as misfit:
-            row = "" if misfit.row is None or not is_whole else f" in row {misfit.row + 1}"
+            row = ""
+            if misfit.row is not None and first_row is not None:
+                row = f" in row {first_row + misfit.row + 1}"
             raise errors.InvalidInputError(
                 f"{origin}: column {field.name!r} {misfit.what}{row}, expected {misfit.expected}"
             ) from None
@@ -84,12 +87,14 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     if column.type == kind:
         return column
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = pc.floor_temporal(column, unit="microsecond")
     kinds = [kind]
     if pa.types.is_timestamp(kind) and kind.tz is not None and _is_text(column.type):
         kinds.append(pa.timestamp(kind.unit))
     for parsed in kinds:
         with contextlib.suppress(*_NO_CAST):
-            result = column.cast(parsed).cast(kind)
+            result = _cast_times(column, parsed).cast(kind)
             return None if _overflows(column, result) else result
     if len(kinds) > 1:
         with contextlib.suppress(*_NO_CAST):
@@ -104,6 +109,12 @@ def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray
             )
             return pc.coalesce(*parts)
     return None
+
+
+def _cast_times(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    # Other times than those within lists and structs are rounded down already.
+    is_cut = pa.types.is_nested(column.type) and "[ns" in str(column.type)
+    return column.cast(options=pc.CastOptions(kind, allow_time_truncate=is_cut))
 
 
 def has_infinity(column: pa.ChunkedArray) -> bool:

@@ -26,7 +26,7 @@ def choose(
     """
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise errors.InvalidInputError(f"{origin}: column {repeated[0]!r} is given twice")
-    chosen = mapping(source) or {name: name for name in names}
+    chosen = mapping(source) or renamed(names, source)
     check_known(chosen, schema, origin)
     for wanted in chosen.values():
         if wanted not in names:
@@ -34,6 +34,12 @@ def choose(
                 f"{origin}: there is no column {wanted!r}; the columns are {', '.join(names)}"
             )
     return chosen
+
+
+def renamed(names: Sequence[str], source: input_sources.Source) -> dict[str, str]:
+    """Return all columns of an input by the names that they get, in their order."""
+    given = {column.source: column.name for column in source.renames}
+    return {given.get(name, name): name for name in names}
 
 
 def mapping(source: input_sources.Source) -> dict[str, str]:

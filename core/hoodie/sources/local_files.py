@@ -1,4 +1,4 @@
-"""Reading input files in this process, whole."""
+"""Reading input files in this process, whole or in pieces."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +11,8 @@ from hoodie.contract import input_sources
 from hoodie.model import schema_evolution, schemas
 from hoodie.sources import casting, columns, parsing
 from hoodie.storage import locations, uris
+
+_ROWS_OF_A_PIECE = 1 << 16
 
 
 def read(files: Sequence[str], source: input_sources.Source, schema: pa.Schema) -> pa.Table:
@@ -36,6 +38,31 @@ def read(files: Sequence[str], source: input_sources.Source, schema: pa.Schema) 
         casting.cast(_with_columns(table, list(names), schema), schema, path)
         for table, path in zip(tables, files, strict=True)
     )
+
+
+def stream(
+    files: Sequence[str], source: input_sources.Source, schema: pa.Schema
+) -> pa.RecordBatchReader:
+    """Return the rows that `read` returns, some MiB at once; errors of rows come as they are read.
+
+    Raises:
+        NotFoundError: A file does not exist.
+        InvalidInputError: A file's head is not of its format, or its columns do not fit the table.
+    """
+    names = carried_columns(files, source, schema)
+    fields = pa.schema([schema.field(name) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for path in files:
+            first_row = 0
+            for piece in _pieces(path, source, schema):
+                # What is not of the types is told by the row of the file.
+                rows = casting.cast(piece, schema, path, first_row=first_row)
+                whole = casting.cast(_with_columns(rows, names, schema), schema, path)
+                yield from whole.select(list(names)).to_batches()
+                first_row += piece.num_rows
+
+    return pa.RecordBatchReader.from_batches(fields, batches())
 
 
 def grown(
@@ -83,6 +110,30 @@ def csv_names(path: str, source: input_sources.Source) -> list[str]:
         return parsing.csv_names(source, lambda: system.open_input_stream(inner), path)
 
 
+def schema_of(path: str, source: input_sources.Source) -> pa.Schema:
+    """Return a file's columns under its own names; CSV and JSON as their first rows look.
+
+    Raises:
+        NotFoundError: The file does not exist.
+        InvalidInputError: The file is empty, or not of its format.
+        StorageError: It cannot be read.
+    """
+    system, inner = _locate(path)
+
+    def open_input() -> pa.NativeFile:
+        return system.open_input_stream(inner)
+
+    with _named(path, system):
+        match source.format:
+            case input_sources.SourceFormat.CSV:
+                return parsing.csv_schema(source, open_input, path)
+            case input_sources.SourceFormat.JSON:
+                return parsing.json_schema(open_input, path)
+            case input_sources.SourceFormat.PARQUET:
+                with _open_parquet(system, inner, path) as content:
+                    return content.schema_arrow.remove_metadata()
+
+
 def size_bytes(path: str) -> int:
     """Return a file's length.
 
@@ -102,13 +153,24 @@ def _head(path: str, source: input_sources.Source, schema: pa.Schema) -> Mapping
         case input_sources.SourceFormat.CSV:
             return columns.choose(csv_names(path, source), source, schema, path)
         case input_sources.SourceFormat.JSON:
-            keys = columns.mapping(source)
-            columns.check_known(keys, schema, path)
-            return keys or {name: name for name in schema.names}
+            return _json_keys(source, schema, path) or {name: name for name in schema.names}
         case input_sources.SourceFormat.PARQUET:
             system, inner = _locate(path)
             with _named(path, system), _open_parquet(system, inner, path) as content:
                 return columns.choose(content.schema_arrow.names, source, schema, path)
+
+
+def _json_keys(
+    source: input_sources.Source, schema: pa.Schema, path: str
+) -> Mapping[str, str] | None:
+    """Return the input's key of each table column; None where all have their own names."""
+    keys = columns.mapping(source)
+    columns.check_known(keys, schema, path)
+    if keys or not source.renames:
+        return keys or None
+    names = {column.name: column.source for column in source.renames}
+    columns.check_known(names, schema, path)
+    return {name: names.get(name, name) for name in schema.names}
 
 
 def _carried_by_parquet(path: str, source: input_sources.Source) -> pa.Schema:
@@ -116,7 +178,7 @@ def _carried_by_parquet(path: str, source: input_sources.Source) -> pa.Schema:
     system, inner = _locate(path)
     with _named(path, system), _open_parquet(system, inner, path) as content:
         found = {column.name: column for column in content.schema_arrow}
-    chosen = columns.mapping(source) or {name: name for name in found}
+    chosen = columns.mapping(source) or columns.renamed(list(found), source)
     return pa.schema(
         [
             found[source_name].with_name(name)
@@ -139,11 +201,39 @@ def _read(path: str, source: input_sources.Source, schema: pa.Schema) -> pa.Tabl
                 chosen = columns.choose(names, source, schema, path)
                 return parsing.parse_csv(source, open_input, names, chosen, schema, path)
             case input_sources.SourceFormat.JSON:
-                keys = columns.mapping(source)
-                columns.check_known(keys, schema, path)
-                return parsing.parse_json(open_input, keys or None, schema, path)
+                keys = _json_keys(source, schema, path)
+                return parsing.parse_json(open_input, keys, schema, path)
             case input_sources.SourceFormat.PARQUET:
                 return _read_parquet(system, inner, source, schema, path)
+
+
+def _pieces(path: str, source: input_sources.Source, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield a file's rows some MiB at once, in the columns of the table, not yet in its types."""
+    system, inner = _locate(path)
+
+    def open_input() -> pa.NativeFile:
+        return system.open_input_stream(inner)
+
+    with _named(path, system):
+        match source.format:
+            case input_sources.SourceFormat.CSV:
+                names = parsing.csv_names(source, open_input, path)
+                chosen = columns.choose(names, source, schema, path)
+                yield from parsing.csv_pieces(source, open_input, names, chosen, path)
+            case input_sources.SourceFormat.JSON:
+                keys = _json_keys(source, schema, path)
+                yield from parsing.json_pieces(open_input, keys, schema, path)
+            case input_sources.SourceFormat.PARQUET:
+                with _open_parquet(system, inner, path) as content:
+                    chosen = columns.choose(content.schema_arrow.names, source, schema, path)
+                    taken = list(dict.fromkeys(chosen.values()))
+                    for batch in content.iter_batches(_ROWS_OF_A_PIECE, columns=taken):
+                        yield pa.table(
+                            {
+                                name: batch.column(source_name)
+                                for name, source_name in chosen.items()
+                            }
+                        )
 
 
 @contextmanager

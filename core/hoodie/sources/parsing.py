@@ -14,7 +14,7 @@ import base64
 import binascii
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 import pyarrow as pa
@@ -26,6 +26,10 @@ from hoodie.sources import casting, columns, input_checks
 
 _BLOCK_BYTES = (1 << 20, 1 << 28)
 """Arrow's own size of a block, and the one for rows that are longer than that."""
+_INFERRED_BYTES = 1 << 24
+"""Types are inferred of so many."""
+_PIECE_BYTES = 1 << 23
+"""Of text, parsed at once; a row may not be longer."""
 _ROW_TOO_LONG = "straddling object straddles two block boundaries"
 _OTHER_KIND = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
 
@@ -60,6 +64,51 @@ def csv_names(
     except UnicodeDecodeError as error:
         raise errors.InvalidInputError(f"{origin}: its first line is not UTF-8: {error}") from error
     return names if source.has_header else [f"_c{index}" for index in range(len(names))]
+
+
+def csv_schema(
+    source: input_sources.Source, open_input: input_checks.Open, origin: str
+) -> pa.Schema:
+    """Return the columns of a CSV input, of the types that its first rows look like.
+
+    Raises:
+        InvalidInputError: The input is empty, or its first rows are no CSV.
+    """
+    names = csv_names(source, open_input, origin)
+    with open_input() as stream:
+        try:
+            reader = csv.open_csv(
+                stream,
+                read_options=csv.ReadOptions(
+                    column_names=names,
+                    skip_rows_after_names=1 if source.has_header else 0,
+                    block_size=_INFERRED_BYTES,
+                ),
+                parse_options=_csv_rules(source),
+                convert_options=csv.ConvertOptions(
+                    null_values=null_texts(source), strings_can_be_null=True
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+        return reader.schema
+
+
+def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
+    """Return the columns of lines of JSON objects, of the types that the first lines look like.
+
+    Raises:
+        InvalidInputError: The input is empty, or its first lines are no JSON objects.
+    """
+    input_checks.check_nesting(open_input, origin)
+    with open_input() as stream:
+        try:
+            reader = json.open_json(
+                stream, read_options=json.ReadOptions(block_size=_INFERRED_BYTES)
+            )
+        except pa.ArrowInvalid as error:
+            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+        return reader.schema
 
 
 def null_texts(source: input_sources.Source) -> list[str]:
@@ -127,6 +176,65 @@ def parse_csv(
     return casting.cast(parsed, schema, origin)
 
 
+def csv_pieces(
+    source: input_sources.Source,
+    open_input: input_checks.Open,
+    names: list[str],
+    chosen: Mapping[str, str],
+    origin: str,
+) -> Iterator[pa.Table]:
+    """Yield the chosen columns of a CSV input as texts, some MiB at once; arguments as above.
+
+    Raises:
+        InvalidInputError: It is no CSV.
+    """
+    input_checks.check_quotes(open_input, source.delimiter, origin)
+    taken = dict.fromkeys(chosen.values())
+    with open_input() as stream:
+        try:
+            for batch in csv.open_csv(
+                stream,
+                read_options=csv.ReadOptions(
+                    column_names=names,
+                    skip_rows_after_names=1 if source.has_header else 0,
+                    block_size=_PIECE_BYTES,
+                ),
+                parse_options=_csv_rules(source),
+                convert_options=csv.ConvertOptions(
+                    column_types=dict.fromkeys(taken, pa.string()),
+                    include_columns=list(taken),
+                    null_values=null_texts(source),
+                    strings_can_be_null=True,
+                ),
+            ):
+                yield pa.table({name: batch.column(given) for name, given in chosen.items()})
+        except pa.ArrowInvalid as error:
+            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+
+
+def json_pieces(
+    open_input: input_checks.Open, chosen: Mapping[str, str] | None, schema: pa.Schema, origin: str
+) -> Iterator[pa.Table]:
+    """Yield the columns of lines of JSON objects, some MiB at once; arguments as of `parse_json`.
+
+    Raises:
+        InvalidInputError: It is no JSON, or has a key too many.
+    """
+    input_checks.check_nesting(open_input, origin)
+    keys = chosen or {name: name for name in schema.names}
+    rules = _json_rules(keys, schema, takes_all=chosen is None)
+    with open_input() as stream:
+        try:
+            for batch in json.open_json(
+                stream,
+                read_options=json.ReadOptions(block_size=_PIECE_BYTES),
+                parse_options=rules,
+            ):
+                yield _with_bytes(_renamed(pa.table(batch), keys), schema, origin)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+
+
 def parse_json(
     open_input: input_checks.Open, chosen: Mapping[str, str] | None, schema: pa.Schema, origin: str
 ) -> pa.Table:
@@ -143,20 +251,26 @@ def parse_json(
     """
     input_checks.check_nesting(open_input, origin)
     keys = chosen or {name: name for name in schema.names}
-    expected = pa.schema(
-        [
-            pa.field(key, _parsed_type(schema.field(name).type))
-            for key, name in {key: name for name, key in keys.items()}.items()
-        ]
-    )
-    unexpected = "error" if chosen is None else "ignore"
-    rules = json.ParseOptions(explicit_schema=expected, unexpected_field_behavior=unexpected)
+    rules = _json_rules(keys, schema, takes_all=chosen is None)
     try:
         parsed = _read_json(open_input, rules)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         _explain_json(open_input, keys, schema, origin)
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     return casting.cast(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
+
+
+def _json_rules(
+    keys: Mapping[str, str], schema: pa.Schema, *, takes_all: bool
+) -> json.ParseOptions:
+    expected = pa.schema(
+        [
+            pa.field(key, _parsed_type(schema.field(name).type))
+            for key, name in {key: name for name, key in keys.items()}.items()
+        ]
+    )
+    unexpected = "error" if takes_all else "ignore"
+    return json.ParseOptions(explicit_schema=expected, unexpected_field_behavior=unexpected)
 
 
 def _read_json(open_input: input_checks.Open, rules: json.ParseOptions | None) -> pa.Table:

@@ -70,7 +70,7 @@ class Parser:
                 return parsing.parse_json(lambda: io.BytesIO(content), keys, self.schema, origin)
             case input_sources.SourceFormat.PARQUET:
                 pass
-        return casting.cast(rows, self.schema, origin, is_whole=False)
+        return casting.cast(rows, self.schema, origin, first_row=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import schemas, settings, table_config
+from hoodie.model import column_types, schemas, settings, table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.services import definition
 from hoodie.storage import uris
@@ -80,17 +80,6 @@ _CHANGE_DATA = {
     hudi_table.ChangeData.OP_KEY_ONLY: LoggingMode.OP_KEY_ONLY,
     hudi_table.ChangeData.DATA_BEFORE: LoggingMode.DATA_BEFORE,
     hudi_table.ChangeData.DATA_BEFORE_AFTER: LoggingMode.DATA_BEFORE_AFTER,
-}
-_ARROW = {
-    "string": pa.string(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "bytes": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
 }
 
 
@@ -257,18 +246,8 @@ def bucket_counts(spec: hudi_table.HudiTableSpec) -> str:
 def _schema(schema: hudi_table.Schema, name: str) -> schemas.TableSchema:
     if schema.avro is not None:
         return schemas.from_avro(schema.avro)
-    columns = [(column.name, _arrow_type(column.type)) for column in schema.columns or ()]
+    columns = [(column.name, column_types.named(column.type)) for column in schema.columns or ()]
     return schemas.from_arrow(pa.schema(columns), name)
-
-
-def _arrow_type(text: str) -> pa.DataType:
-    if text in _ARROW:
-        return _ARROW[text]
-    precision, _, scale = text.removeprefix("decimal(").rstrip(")").partition(",")
-    try:
-        return pa.decimal128(int(precision), int(scale))
-    except ValueError as error:
-        raise errors.InvalidInputError(f"type {text}: {error}") from error
 
 
 @spec_memory.remembered

@@ -9,6 +9,7 @@ from hoodie import environment, table
 from hoodie.cli import (
     command,
     configurations,
+    inputs,
     options,
     output,
     progress,
@@ -16,22 +17,26 @@ from hoodie.cli import (
     schema_files,
 )
 from hoodie.cli.views import configuration
-from hoodie.model import change_data, table_config
+from hoodie.model import change_data, column_types, table_config
 from hoodie.transaction import authors
 
-DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Rows are identified by
-the record key, stored by partition, and distributed over the buckets of each partition. The number
-of buckets can never be changed; with --index consistent-hashing, which needs a merge-on-read table,
-clusterings of Apache Hudi split and merge them, and writers are one at a time or optimistic. With
---index simple or bloom, as tables of Apache Hudi's defaults have it, there are no buckets: a write
-reads the keys of the partitions that it touches, new rows fill up small files first, and writers
-are one at a time or optimistic. With --index global-simple or global-bloom a key is unique in the
-table, and a write reads the keys of all partitions: a row whose partition changes moves there, or
-stays where it is with --keep-partitions.
+DETAILS = """The columns come from a file of rows (parquet, CSV or JSON), from an Avro schema
+(.avsc), or from --columns, which also gives columns of a file other types. Types of CSV and JSON
+are inferred from the first rows. Rows are identified by the record key, stored by partition, and
+distributed over the buckets of each partition. The number of buckets can never be changed; with
+--index consistent-hashing, which needs a merge-on-read table, clusterings of Apache Hudi split and
+merge them, and writers are one at a time or optimistic. With --index simple or bloom, as tables of
+Apache Hudi's defaults have it, there are no buckets: a write reads the keys of the partitions that
+it touches, new rows fill up small files first, and writers are one at a time or optimistic. With
+--index global-simple or global-bloom a key is unique in the table, and a write reads the keys of
+all partitions: a row whose partition changes moves there, or stays where it is with
+--keep-partitions.
 """
 EXAMPLES = """Examples:
 
+  hoodie create /data/t --columns 'id long, born date, price decimal(10, 2)' --record-key id
   hoodie create /data/t --schema t.avsc --record-key id
+  hoodie create /data/t --schema day1.csv --columns 'zip string' --record-key id
   hoodie create /data/t --schema day1.parquet --record-key id --partition-by city
   hoodie create /data/t --schema t.avsc --record-key id --ordering updated_at
   hoodie create /data/t --schema t.avsc --record-key id --partial-updates
@@ -62,13 +67,6 @@ With --metadata-table the table has a metadata table from the start, under the l
 """
 
 
-class TypeName(enum.Enum):
-    """Table types, as the command line spells them."""
-
-    MOR = "mor"
-    COW = "cow"
-
-
 class MergeName(enum.Enum):
     """Merge modes, as the command line spells them."""
 
@@ -91,10 +89,6 @@ class ChangeDataName(enum.Enum):
     DATA_BEFORE_AFTER = "data-before-after"
 
 
-_TABLE_TYPES = {
-    TypeName.MOR: table_config.TableType.MERGE_ON_READ,
-    TypeName.COW: table_config.TableType.COPY_ON_WRITE,
-}
 _MERGE_MODES = {
     MergeName.EVENT_TIME: table_config.MergeMode.EVENT_TIME,
     MergeName.COMMIT_TIME: table_config.MergeMode.COMMIT_TIME,
@@ -104,35 +98,27 @@ _MERGE_MODES = {
 def create(  # noqa: PLR0913 - a parameter an option
     uri: options.TableUri,
     *,
+    record_key: Annotated[str, options.RecordKey],
     schema: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE",
-            help="The columns: Avro JSON (.avsc) or a parquet file.",
-        ),
-    ],
-    record_key: Annotated[
-        str,
-        typer.Option(metavar="F[,F]", help="Columns that identify a row."),
-    ],
-    partition_by: Annotated[
-        str | None,
-        typer.Option(metavar="F[,F]", help="Partition columns."),
-    ] = None,
-    ordering: Annotated[
-        str | None,
-        typer.Option(
-            metavar="F", help="Ordering field: the greater value wins among rows of one key."
+            help="The columns: a file of rows (.parquet, .csv, .tsv, .json, .jsonl), or Avro JSON "
+            "(.avsc).",
         ),
     ] = None,
+    types: options.ColumnTypes = None,
+    renames: options.Renames = None,
+    partition_by: options.PartitionBy = None,
+    ordering: options.OrderingField = None,
     type_name: Annotated[
-        TypeName,
+        options.TypeName,
         typer.Option(
             "--type",
             help="mor (merge-on-read) for many writers and frequent updates, cow (copy-on-write) "
             "for fast reads.",
         ),
-    ] = TypeName.MOR,
+    ] = options.TypeName.MOR,
     index: Annotated[
         options.IndexName,
         typer.Option(
@@ -225,16 +211,25 @@ def create(  # noqa: PLR0913 - a parameter an option
     """Create an empty table."""
     if no_chain and no_foreign_writers:
         raise typer.BadParameter("--no-chain: a table without foreign writers has a chain")
+    if schema is None and types is None:
+        raise typer.BadParameter("expected --schema FILE or --columns 'NAME TYPE, ...'")
+    if renames and schema is None:
+        raise typer.BadParameter("--rename without --schema: there is nothing to rename")
     if lock is not None and not metadata_table:
         raise typer.BadParameter("--lock is an option of --metadata-table only")
     run = run_settings.parse_for_service(None, lock)
     env = environment.system()
     table_name = name or configurations.name_of(uri)
-    columns = schema_files.read(schema, table_name)
+    columns = schema_files.read(
+        schema,
+        table_name,
+        column_types.columns(types) if types is not None else {},
+        inputs.renames(renames or ()),
+    )
     config = configurations.new_table(
         configurations.Wish(
             name=table_name,
-            table_type=_TABLE_TYPES[type_name],
+            table_type=options.TABLE_TYPES[type_name],
             version=int(table_version.value),
             record_key=options.names(record_key, "--record-key"),
             partition_by=options.names(partition_by, "--partition-by") if partition_by else (),
@@ -253,12 +248,12 @@ def create(  # noqa: PLR0913 - a parameter an option
             chain=None if no_chain else table_config.ChainName(id=env.random.uuid()),
             has_foreign_writers=not no_foreign_writers,
         ),
-        columns,
+        columns.schema,
     )
     hashing_config = configurations.hashing_config(config, buckets_by_partition)
     with progress.Display() as display:
         display.phase("creating the table")
-        created = table.create_table(uri, config, columns, env, hashing_config)
+        created = table.create_table(uri, config, columns.schema, env, hashing_config)
         if metadata_table:
             display.phase("making the metadata table")
             created = created.initialise_metadata(run.transaction(authors.Author()))
@@ -267,6 +262,8 @@ def create(  # noqa: PLR0913 - a parameter an option
         output.document(shown)
     else:
         output.line(f"created table {shown.name} in {shown.table}")
+    for note in columns.notes:
+        output.note(f"note: {note}")
 
 
 COMMAND = command.Command(

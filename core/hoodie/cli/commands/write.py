@@ -3,18 +3,19 @@
 import enum
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from hoodie import environment, errors
 from hoodie.cli import (
     command,
     inputs,
+    new_tables,
     options,
     output,
     progress,
     quantities,
     run_settings,
-    tables,
 )
 from hoodie.cli.views import outcomes
 from hoodie.model import commits, settings
@@ -22,20 +23,26 @@ from hoodie.sources import local_files
 from hoodie.transaction import authors
 from hoodie.write import sessions
 
-DETAILS = """The file name determines the format: .csv, .json, .jsonl, .ndjson or .parquet, and .gz
-after all but parquet. Columns are matched by name; of two rows with the same key, the later one
-counts. All files of one command make one commit: readers see all of its rows or none.
-Times have the form 2013-01-31 12:00:00, in UTC unless they name a zone; bytes are base64 in JSON.
+DETAILS = """The file name determines the format: .csv, .tsv, .json, .jsonl, .ndjson or .parquet,
+and .gz after all but parquet; - is standard input. Columns are matched by name, and those that the
+files lack are null; of two rows with the same key, the later one counts. All files of one command
+make one commit: readers see all of its rows or none. Times have the form 2013-01-31 12:00:00, in
+UTC unless they name a zone; bytes are base64 in JSON.
+
+With --create, a table that is not there is created with the columns of the files; `hoodie create`
+has more options for it.
 """
 _RETRIES_KEY = "hoodie.write.num.retries.on.conflict.failures"
 EXAMPLES = f"""Examples:
 
-  hoodie write /data/trips --input trips.csv
-  hoodie write /data/trips --input day1.csv.gz day2.csv.gz --null-text NA
-  hoodie write /data/trips --input gone.csv --operation delete
-  hoodie write /data/trips --input day.csv --operation insert_overwrite
-  hoodie write /data/trips --input day.parquet --operation bulk_insert --sort-by city,fare
-  hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
+  hoodie write /data/trips trips.parquet --create --record-key id --partition-by city
+  hoodie write /data/trips trips.csv
+  hoodie write /data/trips day1.csv.gz day2.csv.gz --null-text NA
+  curl https://example.org/trips.json | hoodie write /data/trips - --format json
+  hoodie write /data/trips gone.csv --operation delete
+  hoodie write /data/trips day.csv --operation insert_overwrite
+  hoodie write /data/trips day.parquet --operation bulk_insert --sort-by city,fare
+  hoodie write /data/trips eta.json --concurrency nbcc --writer-id eta
 
 With --set {settings.ADDS_COLUMNS_KEY}=true, parquet files add their new columns to
 the table and widen its types; CSV and JSON carry no types.
@@ -79,9 +86,23 @@ def write(  # noqa: PLR0913 - a parameter an option
         typer.Option(
             "--input",
             metavar="FILE...",
-            help="Input files, one or more.",
+            help="Input files, one or more; the option's name may be left out.",
         ),
     ],
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", metavar="", help="Create the table if it is not there; see --record-key."
+        ),
+    ] = False,
+    record_key: Annotated[str | None, options.RecordKey] = None,
+    partition_by: options.PartitionBy = None,
+    ordering: options.OrderingField = None,
+    type_name: Annotated[
+        options.TypeName | None,
+        typer.Option("--type", help="Type of the new table.", show_default="mor"),
+    ] = None,
+    types: options.ColumnTypes = None,
     operation: Annotated[
         OperationName,
         typer.Option(
@@ -128,7 +149,14 @@ def write(  # noqa: PLR0913 - a parameter an option
             "--format", metavar="NAME", help="csv, json or parquet.", show_default="by the names"
         ),
     ] = None,
-    delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: between two fields.")] = ",",
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C",
+            help="CSV: between two fields.",
+            show_default="a comma; a tab in .tsv files",
+        ),
+    ] = None,
     null_texts: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,6 +177,7 @@ def write(  # noqa: PLR0913 - a parameter an option
             show_default="all, by name",
         ),
     ] = None,
+    renames: options.Renames = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Write the rows of files into a table."""
@@ -156,15 +185,21 @@ def write(  # noqa: PLR0913 - a parameter an option
     begun_s = env.clock.monotonic_s()
     run = run_settings.parse(set_texts, lock, concurrency)
     order = options.names(sort_by, "--sort-by") if sort_by is not None else ()
-    source = inputs.source(
-        input_files,
-        inputs.Reading(
-            format=input_format,
-            delimiter=delimiter,
-            null_texts=tuple(null_texts or ()),
-            has_header=not no_header,
-            columns=tuple(columns or ()),
-        ),
+    reading = inputs.Reading(
+        format=input_format,
+        delimiter=delimiter,
+        null_texts=tuple(null_texts or ()),
+        has_header=not no_header,
+        columns=tuple(columns or ()),
+        renames=tuple(renames or ()),
+    )
+    wish = new_tables.wish(
+        is_wanted=create,
+        record_key=record_key,
+        partition_by=partition_by,
+        ordering=ordering,
+        type_name=type_name,
+        types=types,
     )
     if batch_id is not None and writer_id is None:
         raise errors.InvalidInputError(
@@ -172,16 +207,22 @@ def write(  # noqa: PLR0913 - a parameter an option
         )
     if run.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING and writer_id is None:
         writer_id = f"cli-{env.random.uuid()}"
-    with progress.Display() as display:
-        opened = tables.open_table(uri, env, display)
-        run_settings.check_facts(run.facts, opened.config)
+    with inputs.local(input_files, reading) as files, progress.Display() as display:
+        source = inputs.source(files, reading)
+        target = new_tables.target(uri, wish, files, source, env, display)
+        run_settings.check_facts(run.facts, target.config)
         display.phase("reading input")
-        columns_of_rows = opened.schema
+        schema = target.schema
         if run.settings.adds_columns:
-            columns_of_rows = local_files.grown(input_files, source, opened.schema)
-        found = local_files.read(input_files, source, columns_of_rows.arrow)
-        data = inputs.carried(found, source, opened.config)
-        display.phase("writing", quantities.counted(data.num_rows, "row"))
+            schema = local_files.grown(files, source, schema)
+        data = inputs.rows(files, source, schema.arrow, target.config)
+        notes = target.notes
+        if operation is not OperationName.DELETE:
+            data, absent = inputs.completed(data, schema.arrow, target.config)
+            notes += inputs.absence_notes(absent)
+        opened = target.opened(env, display)
+        count = quantities.counted(data.num_rows, "row") if isinstance(data, pa.Table) else ""
+        display.phase("writing", count)
         result = opened.write(
             data,
             sessions.WriteOptions(
@@ -199,7 +240,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         output.document(shown)
         return
     output.line(outcomes.write_line(shown))
-    for finding in shown.findings:
+    for finding in (*notes, *shown.findings):
         output.note(f"note: {finding}")
 
 

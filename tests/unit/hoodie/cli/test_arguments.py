@@ -1,4 +1,4 @@
-"""`--input *.csv` is one option with several files."""
+"""`*.csv` is several input files, with `--input` before them or without."""
 
 import pytest
 
@@ -21,6 +21,15 @@ from hoodie.cli import arguments
         ("-v write t --input a b", "-v write t --input a --input b"),
         ("write t --input", "write t"),
         ("write t --set k=v --input a b", "write t --set k=v --input a --input b"),
+        ("write t a", "write t --input a"),
+        (
+            "write t a b --create --record-key id",
+            "write t --create --record-key id --input a --input b",
+        ),
+        ("write t a --input b", "write t --input a --input b"),
+        ("write t - --format csv", "write t --format csv --input -"),
+        ("write t --input -", "write t --input -"),
+        ("write --create t a", "write t --create --input a"),
         ("read t --input a b", "read t --input a b"),
         ("--help", "--help"),
         ("", ""),

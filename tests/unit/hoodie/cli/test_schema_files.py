@@ -25,7 +25,7 @@ def test_avro_schema_is_taken_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "trips.avsc"
     text = avro(field("string", "id"), field(["null", "double"], "fare"))
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    schema = schema_files.read(f"file://{path}", "trips")
+    schema = schema_files.read(f"file://{path}", "trips", {}).schema
     assert schema.avro == text
     assert schema.arrow == pa.schema(
         [pa.field("id", pa.string(), nullable=False), pa.field("fare", pa.float64())]
@@ -36,7 +36,7 @@ def test_parquet_columns_become_a_schema_without_hudis_own(tmp_path: Path) -> No
     path = tmp_path / "day1.parquet"
     columns = pa.schema([*schemas.meta_fields(), pa.field("id", pa.int64())])
     parquet.write_table(columns.empty_table(), path)
-    schema = schema_files.read(str(path), "trips")
+    schema = schema_files.read(str(path), "trips", {}).schema
     assert schema.arrow == pa.schema([pa.field("id", pa.int64())])
     assert json.loads(schema.avro)["name"] == "trips_record"
 
@@ -65,7 +65,7 @@ def test_bad_schema_is_refused_by_the_name_of_its_file(tmp_path: Path, text: str
     path = tmp_path / "bad.avsc"
     path.write_text(text)
     with pytest.raises(errors.InvalidInputError, match=re.escape(f"schema {path}: ")):
-        schema_files.read(str(path), "trips")
+        schema_files.read(str(path), "trips", {})
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_column_of_a_type_that_no_table_holds_is_refused(tmp_path: Path, kind: o
     path = tmp_path / "odd.avsc"
     path.write_text(avro(field(kind)))
     with pytest.raises(errors.UnsupportedError, match="column 'a' is"):
-        schema_files.read(str(path), "trips")
+        schema_files.read(str(path), "trips", {})
 
 
 def test_file_that_is_no_schema_is_refused(tmp_path: Path) -> None:
@@ -94,11 +94,11 @@ def test_file_that_is_no_schema_is_refused(tmp_path: Path) -> None:
         ("rows.parquet", "schema"),
         ("folder.avsc", "is a folder"),
         ("endless.avsc", "is longer than 16 MiB"),
-        ("trips.json", "expected a file named .avsc"),
+        ("trips.txt", "unknown file name extension"),
     ):
         with pytest.raises(errors.InvalidInputError, match=complaint):
-            schema_files.read(str(tmp_path / name), "trips")
+            schema_files.read(str(tmp_path / name), "trips", {})
     with pytest.raises(errors.NotFoundError, match="there is no such file"):
-        schema_files.read(str(tmp_path / "none.avsc"), "trips")
+        schema_files.read(str(tmp_path / "none.avsc"), "trips", {})
     with pytest.raises(errors.UnsupportedError, match="expected a local file"):
-        schema_files.read("s3://bucket/trips.avsc", "trips")
+        schema_files.read("s3://bucket/trips.avsc", "trips", {})

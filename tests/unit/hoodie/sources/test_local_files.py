@@ -47,6 +47,7 @@ def read_files(files: list[str], source: input_sources.Source) -> pa.Table:
     """Return the rows; their columns are known from the files' heads alone."""
     result = local_files.read(files, source, SCHEMA)
     assert local_files.carried_columns(files, source, SCHEMA) == tuple(result.column_names)
+    assert local_files.stream(files, source, SCHEMA).read_all() == result
     return result
 
 

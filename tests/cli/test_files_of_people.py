@@ -1,0 +1,118 @@
+"""Tables are made of the files that people have, and written from them in one step."""
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from hoodie.cli import inputs
+from support.tables.command_line import Answer, Run, put
+
+PEOPLE = "id,name,born\n1,Ann,2001-02-03\n2,Bob,\n"
+
+
+def fine(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def columns(hoodie: Run, table: Path) -> dict[str, str]:
+    shown = fine(hoodie("describe", table, "--json")).document
+    return {column["name"]: column["type"] for column in shown["columns"]}
+
+
+@pytest.mark.parametrize("has_pieces", [False, True])
+def test_file_becomes_a_table_in_one_step(
+    hoodie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_pieces: bool
+) -> None:
+    if has_pieces:
+        monkeypatch.setattr(inputs, "_BYTES_AT_ONCE", 0)
+    people, table = put(tmp_path / "people.csv", PEOPLE), tmp_path / "t"
+    write = ("write", table, people, "--create", "--record-key", "id")
+    fine(hoodie(*write))
+    fine(hoodie(*write))  # As a job does each day.
+    assert columns(hoodie, table) == {"id": "int64", "name": "string", "born": "date32[day]"}
+    assert fine(hoodie("read", table)).out == '"id","name","born"\n1,"Ann",2001-02-03\n2,"Bob",\n'
+    other = hoodie("write", table, people, "--create", "--record-key", "name")
+    assert other.code == 24
+    assert "is there, with --record-key id, not name" in other.err
+    assert fine(hoodie("check", table)).code == 0
+
+
+def test_bad_file_makes_no_table(hoodie: Run, tmp_path: Path) -> None:
+    rows = "".join(f"{number},\n" for number in range(2_000_000))
+    late = put(tmp_path / "late.csv", f"id,n\n{rows}x,\n")  # Beyond what types are inferred from.
+    answer = hoodie("write", tmp_path / "t", late, "--create", "--record-key", "id")
+    assert answer.code == 20
+    assert "column 'id' has the value 'x' in row 2000001, expected one of type int64" in answer.err
+    assert not (tmp_path / "t").exists()
+    answer = hoodie("write", tmp_path / "t", late, "--create")
+    assert (answer.code, "expected --record-key as well" in answer.err) == (2, True)
+    answer = hoodie("write", tmp_path / "t", late, "--record-key", "id")
+    assert (answer.code, "--record-key is an option of --create only" in answer.err) == (2, True)
+    assert hoodie("write", tmp_path / "t", late).code == 22
+
+
+def test_columns_are_given_or_taken_from_rows(hoodie: Run, tmp_path: Path) -> None:
+    given = "id long, born date, price decimal(10, 2)"
+    fine(hoodie("create", tmp_path / "given", "--columns", given, "--record-key", "id"))
+    assert columns(hoodie, tmp_path / "given") == {
+        "id": "int64",
+        "born": "date32[day]",
+        "price": "decimal128(10, 2)",
+    }
+    zips = put(tmp_path / "zips.csv", "id,zip code\n1,01234\n")
+    create = ("create", tmp_path / "zips", "--schema", zips, "--record-key", "id")
+    assert "--rename 'zip_code=zip code'" in hoodie(*create).err
+    fine(hoodie(*create, "--rename", "zip=zip code", "--columns", "zip string"))
+    fine(hoodie("write", tmp_path / "zips", zips, "--rename", "zip=zip code"))
+    assert fine(hoodie("read", tmp_path / "zips")).out == '"id","zip"\n1,"01234"\n'
+    assert hoodie("create", tmp_path / "none", "--record-key", "id").code == 2
+    wrong = hoodie("create", tmp_path / "none", "--columns", "id lnog", "--record-key", "id")
+    assert (wrong.code, "did you mean long?" in wrong.err) == (20, True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_types_of_pandas_are_taken_with_a_note(hoodie: Run, tmp_path: Path) -> None:
+    path = tmp_path / "seen.parquet"
+    seen = pa.array([1_577_836_800_000_000_001], pa.timestamp("ns"))
+    parquet.write_table(pa.table({"id": ["a"], "seen": seen}), path)
+    answer = fine(hoodie("write", tmp_path / "t", path, "--create", "--record-key", "id"))
+    assert "column 'seen' is timestamp[ns], and becomes timestamp[us]" in answer.err
+    assert fine(hoodie("read", tmp_path / "t", "--json")).rows[0]["seen"].startswith("2020-01-01")
+
+
+def test_columns_that_the_input_lacks_are_null(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, trips))
+    some = put(table.parent / "some.csv", "id,city\na,Bari\n")
+    answer = fine(hoodie("write", table, some))
+    assert "the input has no fare, seats, updated_at, day, at: null in all rows" in answer.err
+    (row,) = fine(hoodie("read", table, "--json", "--where", "id = 'a'")).rows
+    assert (row["city"], row["fare"]) == ("Bari", None)
+
+
+def test_standard_input_patterns_and_tabs(
+    hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pipe(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    pipe(json.dumps({"id": "a", "city": "Rome"}))
+    fine(hoodie("write", table, "-", "--format", "json"))
+    pipe("id\nb\n")
+    refused = hoodie("write", table, "-")
+    assert (refused.code, "expected --format as well" in refused.err) == (20, True)
+    put(table.parent / "day1.tsv", "id\tcity\nc\tOslo\n")
+    put(table.parent / "day2.tsv", "id\tcity\nd\tBari\n")
+    fine(hoodie("write", table, table.parent / "day*.tsv"))
+    rows = fine(hoodie("read", table, "--json")).rows
+    assert {row["id"]: row["city"] for row in rows} == {
+        "a": "Rome",
+        "c": "Oslo",
+        "d": "Bari",
+    }
+    nothing = hoodie("write", table, table.parent / "night*.tsv")
+    assert (nothing.code, "no file matches" in nothing.err) == (20, True)
