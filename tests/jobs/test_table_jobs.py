@@ -15,9 +15,10 @@ from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
 from hoodie.format import metadata_avro
 from hoodie.model import commits, file_statistics, schemas, settings, table_config
+from hoodie.services import dropping
 from hoodie.transaction import authors, writer_batches
 from hoodie.write import sessions
-from hoodie_jobs import cancellation, drop, opening, write
+from hoodie_jobs import cancellation, opening, write
 from hoodie_jobs.run import Run
 from support.tables import earlier
 from support.tables.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
@@ -275,7 +276,7 @@ def test_deletion_tells_how_far_it_is_and_stops_when_told_to(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    monkeypatch.setattr(drop, "_FILES_AT_ONCE", 1)
+    monkeypatch.setattr(dropping, "_FILES_AT_ONCE", 1)
     told: list[tuple[int, int]] = []
     tell = Run.tell
 
@@ -303,8 +304,8 @@ def test_interrupted_deletion_goes_on(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     spec = workshop.spec(DROP)
     root = Path(workshop.uri)
-    (root / drop.MARK).parent.mkdir(parents=True, exist_ok=True)
-    (root / drop.MARK).touch()
+    (root / dropping.MARK).parent.mkdir(parents=True, exist_ok=True)
+    (root / dropping.MARK).touch()
     (root / ".hoodie" / "hoodie.properties").unlink()
 
     workshop.run(spec)
@@ -368,8 +369,8 @@ def test_table_that_holds_another_one_is_not_deleted(workshop: Workshop, *, is_b
     other.parent.mkdir(parents=True)
     other.write_text("hoodie.table.name=other\n")
     if is_begun:
-        (root / drop.MARK).parent.mkdir(parents=True, exist_ok=True)
-        (root / drop.MARK).touch()
+        (root / dropping.MARK).parent.mkdir(parents=True, exist_ok=True)
+        (root / dropping.MARK).touch()
         (root / ".hoodie" / "hoodie.properties").unlink()
     files = sorted(root.rglob("*"))
     with pytest.raises(errors.InvalidInputError, match="another table is in it, at lake/other"):

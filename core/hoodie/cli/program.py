@@ -25,8 +25,7 @@ A table is named by a folder or a URI: /data/trips, file:///data/trips, s3://buc
 """
 _EPILOG = """Get started:
 
-  hoodie create /tmp/trips --schema trips.avsc --record-key id
-  hoodie write /tmp/trips --input trips.csv
+  hoodie write /tmp/trips trips.csv --create --record-key id
   hoodie read /tmp/trips --where "city = 'Rome'"
 
 Exit codes:
@@ -48,7 +47,9 @@ _COMMANDS = {
     "changes": ("Tables", "Read what changed in a table since a position."),
     "delete": ("Tables", "Delete the rows that match a filter, in one commit."),
     "adopt": ("Tables", "State the index and time zone of a table that Apache Hudi made."),
+    "drop": ("Tables", "Delete a table with all of its files."),
     "configure": ("Tables", "Change which engines may write a table."),
+    "tables": ("Inspection", "List the tables below a folder."),
     "describe": ("Inspection", "Show a table's configuration and columns."),
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
     "slices": ("Inspection", "Show a table's file slices, one per file group."),

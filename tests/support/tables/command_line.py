@@ -58,5 +58,6 @@ c,Rome,7,,1,,
 
 def put(path: Path, content: str) -> Path:
     """Put a file in place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
     return path

@@ -1,0 +1,95 @@
+"""Tables are found below a folder, and deleted when somebody names them."""
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hoodie.services import dropping
+from support.tables.command_line import Answer, Run, put
+
+
+def fine(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_table_is_deleted_by_its_name(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, trips))
+    before = files_of(table)
+    refused = hoodie("drop", table)
+    assert (refused.code, "expected --name table" in refused.err) == (20, True)
+    refused = hoodie("drop", table, "--name", "trips")
+    assert (refused.code, "is 'table', not 'trips'" in refused.err) == (20, True)
+    shown = fine(hoodie("drop", table, "--dry-run", "--json")).document
+    assert (shown["is_dry_run"], shown["files"], shown["name"]) == (True, len(before), "table")
+    assert files_of(table) == before
+    assert "deleted table table" in fine(hoodie("drop", table, "--name", "table")).out
+    assert not table.exists()
+    assert trips.exists()
+    assert hoodie("drop", table, "--name", "table").code == 22
+
+
+def test_name_is_asked_at_a_terminal(
+    hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("no\n"))
+    assert hoodie("drop", table).code == 20
+    assert table.exists()
+    monkeypatch.setattr("sys.stdin", Terminal("table\n"))
+    fine(hoodie("drop", table))
+    assert not table.exists()
+
+
+def test_interrupted_drop_goes_on(
+    hoodie: Run, table: Path, trips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fine(hoodie("write", table, trips))
+
+    def killed(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dropping, "delete", killed)
+        assert hoodie("drop", table, "--name", "table").code != 0
+    assert table.exists()
+    assert hoodie("read", table).code == 22
+    assert "deleted the rest of" in fine(hoodie("drop", table)).out
+    assert not table.exists()
+
+
+def test_what_is_no_table_or_holds_one_stays(hoodie: Run, table: Path, tmp_path: Path) -> None:
+    thesis = put(tmp_path / "papers" / "thesis.txt", "x")
+    assert hoodie("drop", thesis.parent, "--name", "papers").code == 22
+    shutil.copytree(table, table / "inner")
+    refused = hoodie("drop", table, "--name", "table")
+    assert (refused.code, "another table is in it, at inner" in refused.err) == (20, True)
+    assert thesis.exists()
+    assert (table / "inner").exists()
+
+
+def test_tables_below_a_folder_are_listed(hoodie: Run, table: Path, tmp_path: Path) -> None:
+    deep = tmp_path / "lake" / "bronze" / "clicks"
+    fine(hoodie("create", deep, "--columns", "id long, day date", "--record-key", "id"))
+    fine(hoodie("metadata", "init", table, "--lock", "filesystem"))  # Which is no table of its own.
+    broken = tmp_path / "lake" / "broken" / ".hoodie"
+    put(broken / "hoodie.properties", "hoodie.table.version=6\n")
+    shown = fine(hoodie("tables", tmp_path, "--json")).document
+    found = {each["path"]: each for each in shown["tables"]}
+    assert list(found) == ["lake/broken", "lake/bronze/clicks", "table"]
+    assert found["lake/bronze/clicks"]["record_key"] == ["id"]
+    assert found["lake/broken"]["problem"]
+    assert "note: lake/broken: " in fine(hoodie("tables", tmp_path)).err
+    assert [
+        each["path"] for each in fine(hoodie("tables", table, "--json")).document["tables"]
+    ] == ["."]
+    assert "there are no tables" in fine(hoodie("tables", tmp_path / "none")).out
