@@ -1,5 +1,6 @@
 """How the input files of `hoodie write` are read: what their names and the options say."""
 
+import codecs
 import contextlib
 import enum
 import glob
@@ -54,6 +55,9 @@ class Reading:
         has_header: CSV: whether the first line names the columns.
         columns: `NAME=SOURCE` each; empty takes all columns.
         renames: `NAME=SOURCE` each, where all are taken.
+        encoding: CSV and JSON: of the text.
+        date_format: CSV: of dates and times; None for ISO 8601.
+        decimal_point: CSV: before the digits of a fraction.
     """
 
     format: FormatName | None = None
@@ -62,6 +66,9 @@ class Reading:
     has_header: bool = True
     columns: tuple[str, ...] = ()
     renames: tuple[str, ...] = ()
+    encoding: str = input_sources.UTF_8
+    date_format: str | None = None
+    decimal_point: str = "."
 
 
 @contextlib.contextmanager
@@ -124,16 +131,47 @@ def source(files: Sequence[str], reading: Reading) -> input_sources.Source:
             f"--null-text is given {len(reading.null_texts)} times ({given}), expected one text; "
             "the empty field means null as well"
         )
+    format_ = input_sources.SourceFormat(reading.format.value) if reading.format else _format(files)
+    _check_forms(reading, format_)
     return input_sources.Source(
-        format=input_sources.SourceFormat(reading.format.value)
-        if reading.format
-        else _format(files),
+        format=format_,
         columns=tuple(_mapping(text, "--column") for text in reading.columns),
         renames=renames(reading.renames),
         has_header=reading.has_header,
         delimiter=delimiter,
         null_text=next(iter(reading.null_texts), None),
+        encoding=codecs.lookup(reading.encoding).name,
+        date_format=reading.date_format,
+        decimal_point=reading.decimal_point,
     )
+
+
+def _check_forms(reading: Reading, format_: input_sources.SourceFormat) -> None:
+    """Refuse forms of values that the format has not, or that are none.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    try:
+        encoding = codecs.lookup(reading.encoding).name
+    except LookupError as error:
+        raise errors.InvalidInputError(
+            f"--encoding {reading.encoding}: expected a name that Python knows, such as latin-1, "
+            "cp1252 or utf-16"
+        ) from error
+    is_csv = format_ is input_sources.SourceFormat.CSV
+    if encoding != input_sources.UTF_8 and format_ is input_sources.SourceFormat.PARQUET:
+        raise errors.InvalidInputError("--encoding: parquet files have none")
+    if not is_csv and (reading.date_format is not None or reading.decimal_point != "."):
+        raise errors.InvalidInputError(
+            f"--date-format and --decimal are options of CSV, and the input is {format_.value}"
+        )
+    if reading.decimal_point not in (".", ","):
+        raise errors.InvalidInputError(f"--decimal {reading.decimal_point!r}: expected . or ,")
+    if reading.date_format is not None and "%" not in reading.date_format:
+        raise errors.InvalidInputError(
+            f"--date-format {reading.date_format!r}: expected a form such as %d.%m.%Y"
+        )
 
 
 def renames(texts: Sequence[str]) -> tuple[input_sources.ColumnMapping, ...]:

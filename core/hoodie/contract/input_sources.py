@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from hoodie.model import commits
 
+UTF_8 = "utf-8"
+
 
 class SourceFormat(enum.Enum):
     """How input files are encoded."""
@@ -32,10 +34,16 @@ class ColumnMapping:
 class Source:
     """How to read a writer's input files.
 
+    Manifests have no fields for `renames` and what follows: those are for input that the command
+    line reads in its own process.
+
     Attributes:
         format: Their encoding; files ending in .gz are decompressed.
         columns: Which columns to take, under which names; empty takes all.
         renames: Where all are taken: those that get other names.
+        encoding: CSV and JSON: of the text, as Python names it.
+        date_format: CSV: of dates and times, with the letters of `strftime`; None for ISO 8601.
+        decimal_point: CSV: the character before the digits of a fraction.
         has_header: CSV: whether the first line names the columns; without one they are named by
             their position, `_c0` and up.
         delimiter: CSV: one character between fields.
@@ -48,6 +56,9 @@ class Source:
     delimiter: str = ","
     null_text: str | None = None
     renames: tuple[ColumnMapping, ...] = ()
+    encoding: str = UTF_8
+    date_format: str | None = None
+    decimal_point: str = "."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from pyarrow import fs, parquet
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import schema_evolution, schemas
-from hoodie.sources import casting, columns, parsing
+from hoodie.sources import casting, columns, input_checks, parsing
 from hoodie.storage import locations, uris
 
 _ROWS_OF_A_PIECE = 1 << 16
@@ -107,7 +107,7 @@ def csv_names(path: str, source: input_sources.Source) -> list[str]:
     """
     system, inner = _locate(path)
     with _named(path, system):
-        return parsing.csv_names(source, lambda: system.open_input_stream(inner), path)
+        return parsing.csv_names(source, _opener(system, inner, source), path)
 
 
 def schema_of(path: str, source: input_sources.Source) -> pa.Schema:
@@ -119,10 +119,7 @@ def schema_of(path: str, source: input_sources.Source) -> pa.Schema:
         StorageError: It cannot be read.
     """
     system, inner = _locate(path)
-
-    def open_input() -> pa.NativeFile:
-        return system.open_input_stream(inner)
-
+    open_input = _opener(system, inner, source)
     with _named(path, system):
         match source.format:
             case input_sources.SourceFormat.CSV:
@@ -190,10 +187,7 @@ def _carried_by_parquet(path: str, source: input_sources.Source) -> pa.Schema:
 
 def _read(path: str, source: input_sources.Source, schema: pa.Schema) -> pa.Table:
     system, inner = _locate(path)
-
-    def open_input() -> pa.NativeFile:
-        return system.open_input_stream(inner)
-
+    open_input = _opener(system, inner, source)
     with _named(path, system):
         match source.format:
             case input_sources.SourceFormat.CSV:
@@ -210,16 +204,13 @@ def _read(path: str, source: input_sources.Source, schema: pa.Schema) -> pa.Tabl
 def _pieces(path: str, source: input_sources.Source, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield a file's rows some MiB at once, in the columns of the table, not yet in its types."""
     system, inner = _locate(path)
-
-    def open_input() -> pa.NativeFile:
-        return system.open_input_stream(inner)
-
+    open_input = _opener(system, inner, source)
     with _named(path, system):
         match source.format:
             case input_sources.SourceFormat.CSV:
                 names = parsing.csv_names(source, open_input, path)
                 chosen = columns.choose(names, source, schema, path)
-                yield from parsing.csv_pieces(source, open_input, names, chosen, path)
+                yield from parsing.csv_pieces(source, open_input, names, chosen, schema, path)
             case input_sources.SourceFormat.JSON:
                 keys = _json_keys(source, schema, path)
                 yield from parsing.json_pieces(open_input, keys, schema, path)
@@ -243,6 +234,8 @@ def _named(path: str, system: fs.FileSystem) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise errors.NotFoundError(f"{path}: there is no such file") from error
+    except UnicodeError as error:
+        raise errors.InvalidInputError(f"{path}: {error}") from error
     except OSError as error:
         # An error of the system has a number; Arrow's own are about what it read.
         if error.errno is None and isinstance(system, fs.LocalFileSystem):
@@ -268,6 +261,15 @@ def _open_parquet(system: fs.FileSystem, inner: str, path: str) -> Iterator[parq
             yield parquet.ParquetFile(file)
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{path}: {error}") from error
+
+
+def _opener(system: fs.FileSystem, inner: str, source: input_sources.Source) -> input_checks.Open:
+    """Return what opens a file of text from its beginning, in UTF-8."""
+    if source.encoding == input_sources.UTF_8:
+        return lambda: system.open_input_stream(inner)
+    return lambda: pa.transcoding_input_stream(
+        system.open_input_stream(inner), source.encoding, input_sources.UTF_8
+    )
 
 
 def _with_columns(table: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.Table:

@@ -4,8 +4,8 @@ Each format is parsed straight into the types, in C++. Only when that fails is t
 again, loosely, to find out what to say. Rules that hold in every engine:
     CSV    the empty field and the configured text are null, quoted or not; every line has the same
            number of fields; quotes are doubled inside quotes
-    JSON   one object a line; a key that the table has not is an error, an absent one is null;
-           bytes are base64, as `hoodie read` prints them
+    JSON   one object a line, or one array of objects; a key that the table has not is an error, an
+           absent one is null; bytes are base64, as `hoodie read` prints them
 Arrow cuts the input into blocks, each of which holds a row at least: a row that is longer than one
 is parsed again in blocks that are longer, too.
 """
@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv, json
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.sources import casting, columns, input_checks
+from hoodie.sources import casting, columns, input_checks, json_arrays
 
 _BLOCK_BYTES = (1 << 20, 1 << 28)
 """Arrow's own size of a block, and the one for rows that are longer than that."""
@@ -30,7 +31,12 @@ _INFERRED_BYTES = 1 << 24
 """Types are inferred of so many."""
 _PIECE_BYTES = 1 << 23
 """Of text, parsed at once; a row may not be longer."""
+_POINT = "."
+_COMMA_NUMBER = r"^\s*[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?\s*$"
+"""Points set thousands apart, or there are none."""
+_HAS_TIME = re.compile(r"%[HIMSTRXcps]")
 _ROW_TOO_LONG = "straddling object straddles two block boundaries"
+_NO_UTF_8 = re.compile("invalid UTF-?8", re.IGNORECASE)
 _OTHER_KIND = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
 
 _Parsed = TypeVar("_Parsed")
@@ -62,7 +68,9 @@ def csv_names(
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     except UnicodeDecodeError as error:
-        raise errors.InvalidInputError(f"{origin}: its first line is not UTF-8: {error}") from error
+        raise errors.InvalidInputError(
+            f"{origin}: its first line is not UTF-8, and no other encoding is named: {error}"
+        ) from error
     return names if source.has_header else [f"_c{index}" for index in range(len(names))]
 
 
@@ -86,12 +94,15 @@ def csv_schema(
                 ),
                 parse_options=_csv_rules(source),
                 convert_options=csv.ConvertOptions(
-                    null_values=null_texts(source), strings_can_be_null=True
+                    null_values=null_texts(source),
+                    strings_can_be_null=True,
+                    decimal_point=source.decimal_point,
+                    timestamp_parsers=None if source.date_format is None else [source.date_format],
                 ),
             )
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
-        return reader.schema
+        return _with_dates(reader.schema, source)
 
 
 def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
@@ -101,10 +112,15 @@ def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
         InvalidInputError: The input is empty, or its first lines are no JSON objects.
     """
     input_checks.check_nesting(open_input, origin)
+    is_array = json_arrays.is_array(open_input)
+    if is_array:
+        open_input = json_arrays.objects(open_input)
     with open_input() as stream:
         try:
             reader = json.open_json(
-                stream, read_options=json.ReadOptions(block_size=_INFERRED_BYTES)
+                stream,
+                read_options=json.ReadOptions(block_size=_INFERRED_BYTES),
+                parse_options=json.ParseOptions(newlines_in_values=is_array),
             )
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
@@ -165,15 +181,89 @@ def parse_csv(
         # One input column for two table columns of different types is taken as text.
         types[source_name] = kind if types.get(source_name, kind) == kind else pa.string()
     parsed: pa.Table | None = None
-    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        parsed = _in_blocks(lambda size: parse(types, size))
+    if not _has_own_forms(source):
+        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            parsed = _in_blocks(lambda size: parse(types, size))
     # Arrow makes infinity of a number that is too great; its text says whether it is one.
     if parsed is None or any(map(casting.has_infinity, parsed.columns)):
         try:
             parsed = _in_blocks(lambda size: parse(dict.fromkeys(taken, pa.string()), size))
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+        parsed = _in_usual_forms(parsed, schema, source, origin, first_row=0)
     return casting.cast(parsed, schema, origin)
+
+
+def _has_own_forms(source: input_sources.Source) -> bool:
+    return source.date_format is not None or source.decimal_point != _POINT
+
+
+def _in_usual_forms(
+    data: pa.Table, schema: pa.Schema, source: input_sources.Source, origin: str, *, first_row: int
+) -> pa.Table:
+    """Return texts with numbers, dates and times in the forms that can be cast.
+
+    Raises:
+        InvalidInputError: A date or time does not have the form of the source.
+    """
+    for index, name in enumerate(data.column_names):
+        kind = schema.field(name).type
+        column = data.column(index)
+        is_fraction = pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if is_fraction and source.decimal_point != _POINT:
+            is_whole = pc.match_substring_regex(column, _COMMA_NUMBER)
+            _check_form(column, is_whole, name, origin, first_row, "a number with a decimal comma")
+            column = pc.replace_substring(pc.replace_substring(column, _POINT, ""), ",", _POINT)
+        elif source.date_format is not None and _is_of_days(kind):
+            texts = pc.utf8_trim_whitespace(column)
+            column = pc.strptime(texts, source.date_format, "s", error_is_null=True)
+            # It takes the 31st of February for the 2nd of March.
+            is_day = pc.equal(_digits(pc.strftime(column, source.date_format)), _digits(texts))
+            form = f"one of the form {source.date_format}"
+            _check_form(texts, is_day, name, origin, first_row, form)
+            column = column.cast(pa.timestamp("us"))
+            if pa.types.is_timestamp(kind) and kind.tz is not None:
+                column = pc.assume_timezone(column, "UTC")
+        data = data.set_column(index, name, column)
+    return data
+
+
+def _check_form(
+    texts: pa.ChunkedArray,
+    is_right: pa.ChunkedArray,
+    name: str,
+    origin: str,
+    first_row: int,
+    expected: str,
+) -> None:
+    row = pc.index(pc.and_(pc.is_valid(texts), pc.invert(pc.fill_null(is_right, False))), True)
+    if row.as_py() >= 0:
+        raise errors.InvalidInputError(
+            f"{origin}: column {name!r} has the value {texts[row.as_py()].as_py()!r} in row "
+            f"{first_row + row.as_py() + 1}, expected {expected}"
+        )
+
+
+def _digits(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the numbers in texts, without what stands between them and leading zeros."""
+    numbers = pc.replace_substring_regex(texts, r"\D+", " ")
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(numbers, r"\b0+(\d)", r"\1"))
+
+
+def _is_of_days(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _with_dates(schema: pa.Schema, source: input_sources.Source) -> pa.Schema:
+    """Return the inferred columns; what a format without a time of the day describes are dates."""
+    if source.date_format is None or _HAS_TIME.search(source.date_format):
+        return schema
+    return pa.schema(
+        [
+            field.with_type(pa.date32()) if pa.types.is_timestamp(field.type) else field
+            for field in schema
+        ]
+    )
 
 
 def csv_pieces(
@@ -181,15 +271,17 @@ def csv_pieces(
     open_input: input_checks.Open,
     names: list[str],
     chosen: Mapping[str, str],
+    schema: pa.Schema,
     origin: str,
 ) -> Iterator[pa.Table]:
     """Yield the chosen columns of a CSV input as texts, some MiB at once; arguments as above.
 
     Raises:
-        InvalidInputError: It is no CSV.
+        InvalidInputError: It is no CSV, or a value does not have the form of the source.
     """
     input_checks.check_quotes(open_input, source.delimiter, origin)
     taken = dict.fromkeys(chosen.values())
+    row = 0
     with open_input() as stream:
         try:
             for batch in csv.open_csv(
@@ -207,7 +299,9 @@ def csv_pieces(
                     strings_can_be_null=True,
                 ),
             ):
-                yield pa.table({name: batch.column(given) for name, given in chosen.items()})
+                texts = pa.table({name: batch.column(given) for name, given in chosen.items()})
+                yield _in_usual_forms(texts, schema, source, origin, first_row=row)
+                row += batch.num_rows
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
 
@@ -222,7 +316,10 @@ def json_pieces(
     """
     input_checks.check_nesting(open_input, origin)
     keys = chosen or {name: name for name in schema.names}
-    rules = _json_rules(keys, schema, takes_all=chosen is None)
+    is_array = json_arrays.is_array(open_input)
+    if is_array:
+        open_input = json_arrays.objects(open_input)
+    rules = _json_rules(keys, schema, takes_all=chosen is None, is_array=is_array)
     with open_input() as stream:
         try:
             for batch in json.open_json(
@@ -230,6 +327,7 @@ def json_pieces(
                 read_options=json.ReadOptions(block_size=_PIECE_BYTES),
                 parse_options=rules,
             ):
+                batch.validate(full=True)
                 yield _with_bytes(_renamed(pa.table(batch), keys), schema, origin)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
@@ -251,17 +349,21 @@ def parse_json(
     """
     input_checks.check_nesting(open_input, origin)
     keys = chosen or {name: name for name in schema.names}
-    rules = _json_rules(keys, schema, takes_all=chosen is None)
+    is_array = json_arrays.is_array(open_input)
+    if is_array:
+        open_input = json_arrays.objects(open_input)
+    rules = _json_rules(keys, schema, takes_all=chosen is None, is_array=is_array)
     try:
         parsed = _read_json(open_input, rules)
+        parsed.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        _explain_json(open_input, keys, schema, origin)
+        _explain_json(open_input, keys, schema, origin, is_array=is_array)
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     return casting.cast(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
 
 
 def _json_rules(
-    keys: Mapping[str, str], schema: pa.Schema, *, takes_all: bool
+    keys: Mapping[str, str], schema: pa.Schema, *, takes_all: bool, is_array: bool
 ) -> json.ParseOptions:
     expected = pa.schema(
         [
@@ -270,10 +372,14 @@ def _json_rules(
         ]
     )
     unexpected = "error" if takes_all else "ignore"
-    return json.ParseOptions(explicit_schema=expected, unexpected_field_behavior=unexpected)
+    return json.ParseOptions(
+        explicit_schema=expected,
+        unexpected_field_behavior=unexpected,
+        newlines_in_values=is_array,
+    )
 
 
-def _read_json(open_input: input_checks.Open, rules: json.ParseOptions | None) -> pa.Table:
+def _read_json(open_input: input_checks.Open, rules: json.ParseOptions) -> pa.Table:
     def parse(block_bytes: int) -> pa.Table:
         with open_input() as stream:
             return json.read_json(
@@ -286,11 +392,16 @@ def _read_json(open_input: input_checks.Open, rules: json.ParseOptions | None) -
 
 
 def _explain_json(
-    open_input: input_checks.Open, keys: Mapping[str, str], schema: pa.Schema, origin: str
+    open_input: input_checks.Open,
+    keys: Mapping[str, str],
+    schema: pa.Schema,
+    origin: str,
+    *,
+    is_array: bool,
 ) -> None:
     """Raise what is wrong with an input that does not parse as the schema, if that can be told."""
     try:
-        parsed = _read_json(open_input, None)
+        parsed = _read_json(open_input, json.ParseOptions(newlines_in_values=is_array))
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     present = set(parsed.column_names)
@@ -348,11 +459,17 @@ def _in_blocks(parse: Callable[[int], _Parsed]) -> _Parsed:
 def _shown(error: Exception) -> str:
     """Return Arrow's message in a user's words, where it has none."""
     text = str(error).strip().splitlines()[0]
+    if "\0" in text:
+        return (
+            "has zero bytes, as UTF-16 has them, expected UTF-8, or another encoding that is named"
+        )
+    if _NO_UTF_8.search(text):
+        return f"{text}, expected UTF-8, or another encoding that is named"
     if _ROW_TOO_LONG in text:
         return f"a row is longer than {_BLOCK_BYTES[-1] >> 20} MiB"
     if (kinds := _OTHER_KIND.search(text)) is None:
         return text
     name, expected, found = kinds.groups()
     if not name:
-        return f"JSON parse error: found an {found}, expected one object per line"
+        return f"JSON parse error: found an {found}, expected objects: one a line, or in one array"
     return f"column {name!r} has a value of JSON type {found}, expected {expected}"

@@ -18,6 +18,7 @@ from hoodie.cli import (
     run_settings,
 )
 from hoodie.cli.views import outcomes
+from hoodie.contract import input_sources
 from hoodie.model import commits, settings
 from hoodie.sources import local_files
 from hoodie.transaction import authors
@@ -163,6 +164,20 @@ def write(  # noqa: PLR0913 - a parameter an option
             "--null-text", metavar="TEXT", help="CSV: means null, as the empty field does."
         ),
     ] = None,
+    encoding: Annotated[
+        str, typer.Option(metavar="NAME", help="CSV, JSON: of the text, such as latin-1 or utf-16.")
+    ] = input_sources.UTF_8,
+    date_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORM",
+            help="CSV: of dates and times, such as %d.%m.%Y.",
+            show_default="2013-01-31, 2013-01-31 12:00:00",
+        ),
+    ] = None,
+    decimal: Annotated[
+        str, typer.Option(metavar="C", help="CSV: before the digits of a fraction, . or a comma.")
+    ] = ".",
     no_header: Annotated[
         bool,
         typer.Option("--no-header", metavar="", help="CSV: the first line is a row; see --column."),
@@ -192,6 +207,9 @@ def write(  # noqa: PLR0913 - a parameter an option
         has_header=not no_header,
         columns=tuple(columns or ()),
         renames=tuple(renames or ()),
+        encoding=encoding,
+        date_format=date_format,
+        decimal_point=decimal,
     )
     wish = new_tables.wish(
         is_wanted=create,

@@ -235,7 +235,8 @@ def test_files_are_read_in_the_order_given_and_lacking_columns_are_null(tmp_path
         ('{"id": "a", "colour": 1}', {"format_": "json"}, "the table has no column 'colour'"),
         ('{"id": "a", "count": 1.5}', {"format_": "json"}, "column 'count' has the value 1.5 in"),
         ('{"id": 7}', {"format_": "json"}, "column 'id' has a value of JSON type number, expected"),
-        ('[{"id": "a"}]', {"format_": "json"}, "found an array, expected one object per line"),
+        ("[1, 2]", {"format_": "json"}, "found an number, expected objects: one a line"),
+        ('{"id": "a"}\n[1]', {"format_": "json"}, "expected objects: one a line, or in one array"),
         (b"PAR1", {"format_": "parquet"}, "Parquet"),
     ],
 )
@@ -306,3 +307,64 @@ def test_text_adds_no_column_and_says_what_does(tmp_path: Path, format_: str, co
     told = "no column 'new'; .* only parquet input, which carries types, adds columns"
     with pytest.raises(errors.InvalidInputError, match=told):
         local_files.read([str(path)], how, SCHEMA)
+
+
+FORMS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.float64()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def forms(**options: object) -> input_sources.Source:
+    return source(delimiter=";", **{"decimal_point": ",", "date_format": "%d.%m.%Y", **options})
+
+
+def test_numbers_and_dates_of_other_countries(tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    path.write_text("id;price;day;at\n1;1.234,5;31.01.2000;01.02.2000\n2;;;\n3; -7 ;;\n", "utf-8")
+    rows = local_files.read([str(path)], forms(), FORMS)
+    assert rows.column("price").to_pylist() == [1234.5, None, -7.0]
+    assert [str(day) for day in rows.column("day").to_pylist()] == ["2000-01-31", "None", "None"]
+    assert str(rows.column("at")[0].as_py()) == "2000-02-01 00:00:00+00:00"
+    assert local_files.stream([str(path)], forms(), FORMS).read_all() == rows
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("1;1.5;;", "'price' has the value '1.5' in row 2, expected a number with a decimal comma"),
+        ("1;1.23,5;;", "'price' has the value '1.23,5' in row 2"),
+        (
+            "1;;2000-01-31;",
+            "'day' has the value '2000-01-31' in row 2, expected one of",
+        ),
+        ("1;;;31.02.2000", "'at' has the value '31.02.2000' in row 2"),
+    ],
+)
+def test_other_forms_than_those_that_are_named_are_refused(
+    tmp_path: Path, row: str, complaint: str
+) -> None:
+    path = tmp_path / "in"
+    path.write_text(f"id;price;day;at\n0;0,5;;\n{row}\n", "utf-8")
+    for read_all in (
+        lambda: local_files.read([str(path)], forms(), FORMS),
+        lambda: local_files.stream([str(path)], forms(), FORMS).read_all(),
+    ):
+        with pytest.raises(errors.InvalidInputError, match=complaint):
+            read_all()
+
+
+@pytest.mark.parametrize("encoding", ["iso8859-1", "utf-16", "cp1252"])
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_text_of_other_encodings(tmp_path: Path, encoding: str, format_: str) -> None:
+    text = "id,count,day\né,1,\n" if format_ == "csv" else '{"id": "é", "count": 1}\n'
+    path = tmp_path / "in"
+    path.write_bytes(text.encode(encoding))
+    rows = local_files.read([str(path)], source(format_, encoding=encoding), SCHEMA)
+    assert rows.select(["id", "count"]).to_pylist() == [{"id": "é", "count": 1}]
+    with pytest.raises(errors.InvalidInputError, match=r"UTF-?8|JSON parse error"):
+        local_files.read([str(path)], source(format_), SCHEMA)
