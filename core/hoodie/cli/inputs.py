@@ -156,7 +156,7 @@ def _check_forms(reading: Reading, format_: input_sources.SourceFormat) -> None:
         encoding = codecs.lookup(reading.encoding).name
     except LookupError as error:
         raise errors.InvalidInputError(
-            f"--encoding {reading.encoding}: expected a name that Python knows, such as latin-1, "
+            f"--encoding {reading.encoding}: expected one that Python has, such as latin-1, "
             "cp1252 or utf-16"
         ) from error
     is_csv = format_ is input_sources.SourceFormat.CSV

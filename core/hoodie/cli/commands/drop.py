@@ -14,10 +14,10 @@ from hoodie.transaction import authors, manager
 DETAILS = """All files below the table's root are deleted, those of savepoints as well, and nothing
 brings them back. The command asks for the table's name, or is given it by --name. It refuses while
 a writer or service of the table is alive, and where another table lies in this one. If it is
-interrupted, the same command goes on.
+interrupted, the same command continues.
 
 A table that a HudiTable of the operator describes is dropped by deleting that, with deletionPolicy
-Delete: its writers would otherwise go on, and the table might be created again.
+Delete: its writers would otherwise continue, and the table might be created again.
 """
 EXAMPLES = """Examples:
 
@@ -70,7 +70,7 @@ def drop(
             _confirm(opened.config.name, drops.sizes(shown), name)
         with progress.Display() as display:
             if opened is not None:
-                display.phase("making sure that nobody writes")
+                display.phase("checking for writers")
                 target = manager.Target(storage=storage, config=opened.config, schema=opened.schema)
                 dropping.begin(target, run.transaction(authors.Author()), env)
             display.phase("deleting")
@@ -85,14 +85,14 @@ def _confirm(wanted: str, sizes: str, given: str | None) -> None:
     """Have the table's name confirmed.
 
     Raises:
-        InvalidInputError: It is another one, or nobody can be asked.
+        InvalidInputError: It is another one, or there is no terminal.
     """
     if given is None:
         if not sys.stdin.isatty():
             raise errors.InvalidInputError(
-                f"nobody can be asked: expected --name {wanted}, which deletes {sizes}"
+                f"there is no terminal to ask at: expected --name {wanted}, which deletes {sizes}"
             )
-        given = typer.prompt(f"This deletes {sizes}. Type the table's name to go on", err=True)
+        given = typer.prompt(f"This deletes {sizes}. Type the table's name to continue", err=True)
     if given != wanted:
         raise errors.InvalidInputError(
             f"the table's name is {wanted!r}, not {given!r}: nothing is deleted"
