@@ -38,6 +38,7 @@ from hoodie.metadata import (
     initialising,
 )
 from hoodie.model import (
+    column_names,
     commits,
     compaction_options,
     file_statistics,
@@ -435,9 +436,7 @@ class Table:
         known = read_tasks.full_schema(self.schema.arrow).names
         for name in names:
             if name not in known:
-                raise errors.NotFoundError(
-                    f"there is no column {name!r}; the columns are {', '.join(known)}"
-                )
+                raise errors.NotFoundError(column_names.absence(name, known))
         return names
 
     def _where_is(self, consumer: str) -> positions.Position | instants.InstantTime | None:

@@ -4,8 +4,10 @@ import importlib
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
+import sys
 import termios
 from fcntl import ioctl
 from pathlib import Path
@@ -138,3 +140,39 @@ def test_bug_is_told_with_its_traceback(
     assert answer.document["error"] == {"kind": "Internal", "message": "RuntimeError: oops"}
     assert answer.err.startswith("Traceback")
     assert "error: RuntimeError: oops\nhint: this is a bug in hoodie" in answer.err
+
+
+STOPPED = """
+import sys, time
+from hoodie.write import tasks
+from hoodie.cli import main
+
+def stall(*_):
+    print("writing", flush=True)
+    time.sleep(60)
+
+tasks.run = stall
+sys.argv[1:] = ["write", {table!r}, {trips!r}]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "told"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "inter")]
+)
+def test_stopped_write_is_taken_back(
+    hoodie: Run, table: Path, trips: Path, number: signal.Signals, code: int, told: str
+) -> None:
+    script = STOPPED.format(table=str(table), trips=str(trips))
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        assert len(hoodie("heartbeats", table, "--json").document["pending"]) == 1
+        process.send_signal(number)
+        _, noted = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert f"error: {told}" in noted
+    assert hoodie("heartbeats", table).out == "nothing is pending\n"
+    assert hoodie("read", table, "--json").out == ""

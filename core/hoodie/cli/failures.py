@@ -12,6 +12,9 @@ from hoodie.cli import texts
 EXIT_INTERRUPTED = 130
 """As shells say it of a process that SIGINT ended."""
 
+EXIT_TERMINATED = 143
+"""As shells say it of a process that SIGTERM ended."""
+
 EXIT_READER_GONE = 141
 """As shells say it of a process that SIGPIPE ended."""
 
@@ -55,6 +58,10 @@ _PARSER_WORDS = tuple(
     )
 )
 """How the library that parses values says what is wrong, and how we do."""
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM came, from `docker stop`, systemd or a scheduler: what is done is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +123,11 @@ def of(error: BaseException) -> Failure:
         case KeyboardInterrupt():
             return Failure(
                 kind=errors.CancelledError.kind,
-                message="interrupted",
+                message="terminated" if isinstance(error, TerminatedError) else "interrupted",
                 hint="uncommitted changes stay invisible",
-                exit_code=EXIT_INTERRUPTED,
+                exit_code=(
+                    EXIT_TERMINATED if isinstance(error, TerminatedError) else EXIT_INTERRUPTED
+                ),
             )
         case MemoryError():
             return Failure(

@@ -6,6 +6,7 @@ import importlib
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, cast
@@ -97,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         startup.leave_out_pandas()
+        signal.signal(signal.SIGTERM, _terminate)
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     _tolerate_all_characters()
     try:
@@ -108,6 +110,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _end_without_reader()
         return _tell(failures.of(cause), is_json=JSON_OPTION in given)
     return result if isinstance(result, int) else errors.EXIT_DONE
+
+
+def _terminate(_number: int, _frame: object) -> None:
+    # One that comes again while what was begun is taken back ends the process at once.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise failures.TerminatedError
 
 
 class _BrokenOffError(Exception):

@@ -32,7 +32,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import log_blocks
 from hoodie.format.log_blocks import HeaderKey
-from hoodie.model import files, partition_columns, predicates, schemas, table_config
+from hoodie.model import column_names, files, partition_columns, predicates, schemas, table_config
 from hoodie.storage import protocol
 
 logger = logging.getLogger(__name__)
@@ -252,9 +252,7 @@ class SliceReader:
     def _field(self, name: str) -> pa.Field:
         position = self._seen.get_field_index(name)
         if position < 0:
-            raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(self._seen.names)}"
-            )
+            raise errors.NotFoundError(column_names.absence(name, self._seen.names))
         return self._seen.field(position)
 
     def _warn(self, log_file: files.LogFile, corrupt: log_blocks.CorruptRange) -> None:

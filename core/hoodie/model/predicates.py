@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
+from hoodie.model import column_names
 
 _DECIMAL_DIGITS_MAX = 38
 _DIGITS_MAX = 400  # More than the greatest float has.
@@ -400,9 +401,7 @@ def _is_in_range(value: Literal, kind: pa.DataType) -> bool:
 def _type(column: str, schema: pa.Schema) -> pa.DataType:
     index = schema.get_field_index(column)
     if index < 0:
-        raise errors.NotFoundError(
-            f"there is no column {column!r}; the columns are {', '.join(schema.names)}"
-        )
+        raise errors.NotFoundError(column_names.absence(column, schema.names))
     return schema.field(index).type
 
 

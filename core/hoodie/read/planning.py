@@ -33,6 +33,7 @@ from hoodie.filegroup import (
 )
 from hoodie.index import foreign_groups, tables
 from hoodie.model import (
+    column_names,
     file_statistics,
     files,
     key_changes,
@@ -478,12 +479,6 @@ def _check(columns: pa.Schema, query: tasks.Query) -> None:
     known = {*schemas.META_COLUMNS, *columns.names}
     for name in query.columns:
         if name not in known:
-            raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {_names(columns.names)}"
-            )
+            raise errors.NotFoundError(column_names.absence(name, columns.names))
     if query.where is not None:
         predicates.to_expression(query.where, tasks.full_schema(columns))
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names)

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.model import settings
+from hoodie.model import column_names, settings
 
 
 def choose(
@@ -30,9 +30,7 @@ def choose(
     check_known(chosen, schema, origin)
     for wanted in chosen.values():
         if wanted not in names:
-            raise errors.InvalidInputError(
-                f"{origin}: there is no column {wanted!r}; the columns are {', '.join(names)}"
-            )
+            raise errors.InvalidInputError(f"{origin}: {column_names.absence(wanted, names)}")
     return chosen
 
 
@@ -73,7 +71,9 @@ def check_known(chosen: Mapping[str, str], schema: pa.Schema, origin: str) -> No
 def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputError:
     """Return the error of a column that the table has not, and that this input cannot add."""
     return errors.InvalidInputError(
-        f"{origin}: the table has no column {name!r}; its columns are {', '.join(schema.names)}; "
+        f"{origin}: the table has no column {name!r}; "
+        f"{column_names.similar(name, schema.names)}its columns are "
+        f"{column_names.listed(schema.names)}; "
         f"only parquet input, which carries types, adds columns, if {settings.ADDS_COLUMNS_KEY} "
         "is true"
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.model import schemas
+from hoodie.model import column_names, schemas
 from hoodie.sources import local_files
 
 _DECIMAL_DIGITS_MAX = 38
@@ -66,8 +66,8 @@ def columns_of(
         ) from error
     if missing := [name for name in given if name not in found.names]:
         raise errors.InvalidInputError(
-            f"{files[0]}: there is no column {missing[0]!r}, whose type is given; the columns are "
-            f"{', '.join(found.names)}"
+            f"{files[0]}, whose columns are given types: "
+            f"{column_names.absence(missing[0], found.names)}"
         )
     is_typed = source.format is input_sources.SourceFormat.PARQUET
     fields, notes = [], []
@@ -94,9 +94,7 @@ def _renamed(schema: pa.Schema, source: input_sources.Source, path: str) -> pa.S
         names = {column.source: column.name for column in source.renames}
         chosen = {names.get(name, name): name for name in found}
     if missing := [name for name in chosen.values() if name not in found]:
-        raise errors.InvalidInputError(
-            f"{path}: there is no column {missing[0]!r}; the columns are {', '.join(found)}"
-        )
+        raise errors.InvalidInputError(f"{path}: {column_names.absence(missing[0], found)}")
     return pa.schema([found[old].with_name(name) for name, old in chosen.items()])
 
 

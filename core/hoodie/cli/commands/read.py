@@ -10,7 +10,7 @@ import typer
 from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, quantities, row_files, tables
 from hoodie.cli.views import outcomes, read_plans, rows
-from hoodie.model import moments, partition_columns, predicates, schemas
+from hoodie.model import column_names, moments, partition_columns, predicates, schemas
 from hoodie.read import travel
 from hoodie.read import where as where_text
 from hoodie.storage import counted
@@ -265,9 +265,7 @@ def _columns(text: str | None, there: list[str], *, is_meta_wanted: bool) -> lis
     names = options.names(text, "--columns") if text is not None else None
     for name in names or ():
         if name not in known:
-            raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(known)}"
-            )
+            raise errors.NotFoundError(column_names.absence(name, known))
     if not is_meta_wanted:
         return list(names) if names is not None else None
     plain = there if names is None else names
