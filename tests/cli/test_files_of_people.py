@@ -1,5 +1,6 @@
 """Tables are made of the files that people have, and written from them in one step."""
 
+import csv
 import io
 import json
 from pathlib import Path
@@ -116,3 +117,82 @@ def test_standard_input_patterns_and_tabs(
     }
     nothing = hoodie("write", table, table.parent / "night*.tsv")
     assert (nothing.code, "no file matches" in nothing.err) == (20, True)
+
+
+BAD = """id,n,day
+1,2,2020-01-01
+x,3,
+4
+5,y,2020-13-01
+6,7,
+,1,
+8,9,2020-02-30
+9,10,2020-03-01
+"""
+
+
+def test_rows_that_do_not_fit_go_to_a_file(hoodie: Run, tmp_path: Path) -> None:
+    table, bad, rejects = tmp_path / "t", put(tmp_path / "bad.csv", BAD), tmp_path / "rejects.csv"
+    columns = ("--columns", "id long, n int, day date")
+    write = ("write", table, bad, "--create", "--record-key", "id", *columns)
+    refused = hoodie(*write)
+    assert (refused.code, "bad.csv: " in refused.err) == (20, True)
+    assert not table.exists()
+    done = fine(hoodie(*write, "--reject-file", rejects, "--json"))
+    assert (done.document["rejected"], done.document["records"]) == (5, 3)
+    assert sorted(row["id"] for row in fine(hoodie("read", table, "--json")).rows) == [1, 6, 9]
+    with rejects.open(newline="") as stream:
+        told = {int(row["row"]): row for row in csv.DictReader(stream)}
+    assert {number: row["column"] for number, row in told.items()} == {
+        2: "id",
+        3: "",
+        4: "n",
+        6: "id",
+        7: "day",
+    }
+    assert told[3]["line"] == "4"
+    assert json.loads(told[4]["line"]) == {"id": "5", "n": "y", "day": "2020-13-01"}
+    assert told[6]["problem"] == "is null, expected a value"
+    again = hoodie(*write, "--reject-file", rejects)
+    assert (again.code, "is there already" in again.err) == (20, True)
+    other = hoodie("write", table, put(tmp_path / "a.json", "{}"), "--reject-file", tmp_path / "r")
+    assert (other.code, "--reject-file is an option of CSV" in other.err) == (20, True)
+
+
+def test_what_all_rows_fit_makes_no_file_of_rejects(hoodie: Run, tmp_path: Path) -> None:
+    people = put(tmp_path / "people.csv", PEOPLE)
+    fine(
+        hoodie(
+            *("write", tmp_path / "t", people, "--create", "--record-key", "id"),
+            *("--reject-file", tmp_path / "rejects.csv"),
+        )
+    )
+    assert not (tmp_path / "rejects.csv").exists()
+
+
+def test_text_of_other_countries(hoodie: Run, tmp_path: Path) -> None:
+    path = tmp_path / "preise.csv"
+    path.write_bytes("id;Größe;Tag\n1;1.234,5;31.01.2000\n".encode("cp1252"))
+    forms = ("--encoding", "cp1252", "--delimiter", ";", "--decimal", ",", "--date-format")
+    fine(
+        hoodie(
+            *("write", tmp_path / "t", path, *forms, "%d.%m.%Y", "--rename", "size=Größe"),
+            *("--create", "--record-key", "id", "--columns", "size double"),
+        )
+    )
+    (row,) = fine(hoodie("read", tmp_path / "t", "--json")).rows
+    assert row == {"id": 1, "size": 1234.5, "Tag": "2000-01-31"}
+    for options, complaint in (
+        (("--encoding", "klingon"), "expected one that Python has"),
+        (("--decimal", ";"), "expected . or ,"),
+        (("--date-format", "dd.mm"), "expected a form such as %d.%m.%Y"),
+    ):
+        refused = hoodie("write", tmp_path / "t", path, *options)
+        assert (refused.code, complaint in refused.err) == (20, True)
+
+
+def test_json_array_is_read(hoodie: Run, tmp_path: Path) -> None:
+    path = put(tmp_path / "a.json", '[\n {"id": 1, "t": "a,]"},\n {"id": 2,\n  "t": "{"}\n]\n')
+    fine(hoodie("write", tmp_path / "t", path, "--create", "--record-key", "id"))
+    rows = fine(hoodie("read", tmp_path / "t", "--json")).rows
+    assert sorted((row["id"], row["t"]) for row in rows) == [(1, "a,]"), (2, "{")]

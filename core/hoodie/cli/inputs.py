@@ -14,9 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from hoodie import errors
+from hoodie.cli import quantities
 from hoodie.contract import input_sources
 from hoodie.model import table_config
-from hoodie.sources import local_files
+from hoodie.sources import local_files, rejecting
 
 
 class FormatName(enum.Enum):
@@ -188,14 +189,32 @@ def rows(
     source: input_sources.Source,
     schema: pa.Schema,
     config: table_config.TableConfig,
+    rejects: rejecting.Rejects | None,
 ) -> pa.Table | pa.RecordBatchReader:
     """Return the rows of files, as a stream where they may take much memory.
+
+    Args:
+        files: Paths or URIs.
+        source: How to read them.
+        schema: The table's columns, with those that the files add.
+        config: The table's.
+        rejects: Takes rows of CSV that do not fit; None makes errors of them.
 
     Raises:
         NotFoundError: A file does not exist.
         InvalidInputError: A file is not of its format, or does not fit the table.
     """
     is_json = source.format is input_sources.SourceFormat.JSON
+    if rejects is not None:
+        if source.format is not input_sources.SourceFormat.CSV:
+            raise errors.InvalidInputError(
+                f"--reject-file is an option of CSV, and the input is {source.format.value}"
+            )
+        needed = _needed(config)
+        strict = pa.schema(
+            [field.with_nullable(field.nullable and field.name not in needed) for field in schema]
+        )
+        return local_files.stream(files, source, strict, rejects).read_all()
     # What JSON carries is known once all of it is read.
     is_carried = is_json and config.has_partial_updates
     if is_carried or sum(map(local_files.size_bytes, files)) <= _BYTES_AT_ONCE:
@@ -213,7 +232,7 @@ def completed(
     """
     if config.has_partial_updates:
         return data, ()
-    needed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    needed = _needed(config)
     absent = [
         field
         for field in schema
@@ -231,6 +250,16 @@ def completed(
     )
     fields = pa.schema([*data.schema, *absent])
     return pa.RecordBatchReader.from_batches(fields, batches), names
+
+
+def _needed(config: table_config.TableConfig) -> set[str]:
+    """Return the columns that have a value in each row."""
+    return {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+
+
+def rejection_notes(count: int, path: str | None) -> tuple[str, ...]:
+    """Return what to say of rows that were rejected."""
+    return (f"{quantities.counted(count, 'row')} rejected, see {path}",) if count else ()
 
 
 def absence_notes(names: Sequence[str]) -> tuple[str, ...]:
@@ -258,7 +287,7 @@ def carried(
         return data
     if not config.has_partial_updates:
         return data
-    needed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    needed = _needed(config)
     return data.select(
         [
             name

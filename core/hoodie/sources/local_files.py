@@ -9,7 +9,7 @@ from pyarrow import fs, parquet
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import schema_evolution, schemas
-from hoodie.sources import casting, columns, input_checks, parsing
+from hoodie.sources import casting, columns, input_checks, parsing, rejecting
 from hoodie.storage import locations, uris
 
 _ROWS_OF_A_PIECE = 1 << 16
@@ -41,9 +41,18 @@ def read(files: Sequence[str], source: input_sources.Source, schema: pa.Schema) 
 
 
 def stream(
-    files: Sequence[str], source: input_sources.Source, schema: pa.Schema
+    files: Sequence[str],
+    source: input_sources.Source,
+    schema: pa.Schema,
+    rejects: rejecting.Rejects | None = None,
 ) -> pa.RecordBatchReader:
     """Return the rows that `read` returns, some MiB at once; errors of rows come as they are read.
+
+    Args:
+        files: As of `read`.
+        source: As of `read`.
+        schema: As of `read`.
+        rejects: Takes rows of CSV that do not fit; None makes errors of them.
 
     Raises:
         NotFoundError: A file does not exist.
@@ -55,9 +64,8 @@ def stream(
     def batches() -> Iterator[pa.RecordBatch]:
         for path in files:
             first_row = 0
-            for piece in _pieces(path, source, schema):
-                # What is not of the types is told by the row of the file.
-                rows = casting.cast(piece, schema, path, first_row=first_row)
+            for piece in _pieces(path, source, schema, rejects):
+                rows = _fitted(piece, source, schema, path, first_row, rejects)
                 whole = casting.cast(_with_columns(rows, names, schema), schema, path)
                 yield from whole.select(list(names)).to_batches()
                 first_row += piece.num_rows
@@ -201,7 +209,39 @@ def _read(path: str, source: input_sources.Source, schema: pa.Schema) -> pa.Tabl
                 return _read_parquet(system, inner, source, schema, path)
 
 
-def _pieces(path: str, source: input_sources.Source, schema: pa.Schema) -> Iterator[pa.Table]:
+def _fitted(
+    piece: pa.Table,
+    source: input_sources.Source,
+    schema: pa.Schema,
+    path: str,
+    first_row: int,
+    rejects: rejecting.Rejects | None,
+) -> pa.Table:
+    """Return the rows of a piece in the types of the table."""
+
+    def fit(rows: pa.Table) -> pa.Table:
+        usual = parsing.in_usual_forms(rows, schema, source, path, first_row=first_row)
+        return casting.cast(usual, schema, path, first_row=first_row)
+
+    if rejects is None:
+        return fit(piece)
+
+    def reject(row: int, column: str, problem: str) -> None:
+        # File, column and row are told beside it; each row was looked at as if it were the first.
+        plain = problem.removeprefix(f"{path}: column {column!r} ")
+        plain = plain.replace(f" in row {first_row + 1}", "", 1)
+        fields = piece.slice(row, 1).to_pylist()[0]
+        rejects.add(path, first_row + row, column, plain, fields)
+
+    return rejecting.fitting(piece, fit, reject)
+
+
+def _pieces(
+    path: str,
+    source: input_sources.Source,
+    schema: pa.Schema,
+    rejects: rejecting.Rejects | None,
+) -> Iterator[pa.Table]:
     """Yield a file's rows some MiB at once, in the columns of the table, not yet in its types."""
     system, inner = _locate(path)
     open_input = _opener(system, inner, source)
@@ -210,7 +250,7 @@ def _pieces(path: str, source: input_sources.Source, schema: pa.Schema) -> Itera
             case input_sources.SourceFormat.CSV:
                 names = parsing.csv_names(source, open_input, path)
                 chosen = columns.choose(names, source, schema, path)
-                yield from parsing.csv_pieces(source, open_input, names, chosen, schema, path)
+                yield from parsing.csv_pieces(source, open_input, names, chosen, path, rejects)
             case input_sources.SourceFormat.JSON:
                 keys = _json_keys(source, schema, path)
                 yield from parsing.json_pieces(open_input, keys, schema, path)

@@ -23,7 +23,7 @@ from pyarrow import csv, json
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.sources import casting, columns, input_checks, json_arrays
+from hoodie.sources import casting, columns, input_checks, json_arrays, rejecting
 
 _BLOCK_BYTES = (1 << 20, 1 << 28)
 """Arrow's own size of a block, and the one for rows that are longer than that."""
@@ -58,7 +58,7 @@ def csv_names(
                 read_options=csv.ReadOptions(
                     autogenerate_column_names=not source.has_header, block_size=block_bytes
                 ),
-                parse_options=_csv_rules(source),
+                parse_options=_csv_rules(source, _skip),
             )
             names: list[str] = reader.schema.names
             return names
@@ -92,7 +92,7 @@ def csv_schema(
                     skip_rows_after_names=1 if source.has_header else 0,
                     block_size=_INFERRED_BYTES,
                 ),
-                parse_options=_csv_rules(source),
+                parse_options=_csv_rules(source, _skip),
                 convert_options=csv.ConvertOptions(
                     null_values=null_texts(source),
                     strings_can_be_null=True,
@@ -125,6 +125,11 @@ def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
         return reader.schema
+
+
+def _skip(_: csv.InvalidRow) -> str:
+    # Reading all rows tells of it.
+    return "skip"
 
 
 def null_texts(source: input_sources.Source) -> list[str]:
@@ -190,7 +195,7 @@ def parse_csv(
             parsed = _in_blocks(lambda size: parse(dict.fromkeys(taken, pa.string()), size))
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
-        parsed = _in_usual_forms(parsed, schema, source, origin, first_row=0)
+        parsed = in_usual_forms(parsed, schema, source, origin, first_row=0)
     return casting.cast(parsed, schema, origin)
 
 
@@ -198,14 +203,23 @@ def _has_own_forms(source: input_sources.Source) -> bool:
     return source.date_format is not None or source.decimal_point != _POINT
 
 
-def _in_usual_forms(
+def in_usual_forms(
     data: pa.Table, schema: pa.Schema, source: input_sources.Source, origin: str, *, first_row: int
 ) -> pa.Table:
     """Return texts with numbers, dates and times in the forms that can be cast.
 
+    Args:
+        data: Texts of CSV under the names of the table's columns, or rows of another format.
+        schema: The table's.
+        source: Says which forms they have.
+        origin: The input's name, for messages.
+        first_row: How many rows of the input come before, for messages.
+
     Raises:
-        InvalidInputError: A date or time does not have the form of the source.
+        InvalidInputError: A number, date or time does not have the form of the source.
     """
+    if not _has_own_forms(source):
+        return data
     for index, name in enumerate(data.column_names):
         kind = schema.field(name).type
         column = data.column(index)
@@ -271,17 +285,26 @@ def csv_pieces(
     open_input: input_checks.Open,
     names: list[str],
     chosen: Mapping[str, str],
-    schema: pa.Schema,
     origin: str,
+    rejects: rejecting.Rejects | None,
 ) -> Iterator[pa.Table]:
     """Yield the chosen columns of a CSV input as texts, some MiB at once; arguments as above.
 
     Raises:
-        InvalidInputError: It is no CSV, or a value does not have the form of the source.
+        InvalidInputError: It is no CSV.
     """
     input_checks.check_quotes(open_input, source.delimiter, origin)
     taken = dict.fromkeys(chosen.values())
-    row = 0
+
+    def reject(row: csv.InvalidRow) -> str:
+        if rejects is None:
+            return "error"
+        # Rows count from 1, the header first if there is one.
+        number = row.number - (2 if source.has_header else 1)
+        problem = f"expected {row.expected_columns} fields, got {row.actual_columns}"
+        rejects.add_malformed(origin, number, row.text, problem)
+        return "skip"
+
     with open_input() as stream:
         try:
             for batch in csv.open_csv(
@@ -290,8 +313,9 @@ def csv_pieces(
                     column_names=names,
                     skip_rows_after_names=1 if source.has_header else 0,
                     block_size=_PIECE_BYTES,
+                    use_threads=rejects is None,  # Else rows have no numbers.
                 ),
-                parse_options=_csv_rules(source),
+                parse_options=_csv_rules(source, reject),
                 convert_options=csv.ConvertOptions(
                     column_types=dict.fromkeys(taken, pa.string()),
                     include_columns=list(taken),
@@ -299,9 +323,7 @@ def csv_pieces(
                     strings_can_be_null=True,
                 ),
             ):
-                texts = pa.table({name: batch.column(given) for name, given in chosen.items()})
-                yield _in_usual_forms(texts, schema, source, origin, first_row=row)
-                row += batch.num_rows
+                yield pa.table({name: batch.column(given) for name, given in chosen.items()})
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
 
@@ -441,8 +463,12 @@ def _with_bytes(data: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:
     return data
 
 
-def _csv_rules(source: input_sources.Source) -> csv.ParseOptions:
-    return csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
+def _csv_rules(
+    source: input_sources.Source, reject: Callable[[csv.InvalidRow], str] | None = None
+) -> csv.ParseOptions:
+    return csv.ParseOptions(
+        delimiter=source.delimiter, newlines_in_values=True, invalid_row_handler=reject
+    )
 
 
 def _in_blocks(parse: Callable[[int], _Parsed]) -> _Parsed:

@@ -1,6 +1,8 @@
 """`hoodie write`: the rows of files into a table, in one commit."""
 
+import contextlib
 import enum
+from dataclasses import replace
 from typing import Annotated
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from hoodie.cli import (
     output,
     progress,
     quantities,
+    reject_files,
     run_settings,
 )
 from hoodie.cli.views import outcomes
@@ -193,6 +196,14 @@ def write(  # noqa: PLR0913 - a parameter an option
         ),
     ] = None,
     renames: options.Renames = None,
+    reject_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV: put rows that do not fit there, with the reason, and write the others.",
+            show_default="they end the command",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Write the rows of files into a table."""
@@ -225,7 +236,10 @@ def write(  # noqa: PLR0913 - a parameter an option
         )
     if run.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING and writer_id is None:
         writer_id = f"cli-{env.random.uuid()}"
-    with inputs.local(input_files, reading) as files, progress.Display() as display:
+    with contextlib.ExitStack() as stack:
+        files = stack.enter_context(inputs.local(input_files, reading))
+        rejects = stack.enter_context(reject_files.RejectFile(reject_file)) if reject_file else None
+        display = stack.enter_context(progress.Display())
         source = inputs.source(files, reading)
         target = new_tables.target(uri, wish, files, source, env, display)
         run_settings.check_facts(run.facts, target.config)
@@ -233,8 +247,9 @@ def write(  # noqa: PLR0913 - a parameter an option
         schema = target.schema
         if run.settings.adds_columns:
             schema = local_files.grown(files, source, schema)
-        data = inputs.rows(files, source, schema.arrow, target.config)
-        notes = target.notes
+        data = inputs.rows(files, source, schema.arrow, target.config, rejects)
+        rejected = rejects.count if rejects is not None else 0
+        notes = target.notes + inputs.rejection_notes(rejected, reject_file)
         if operation is not OperationName.DELETE:
             data, absent = inputs.completed(data, schema.arrow, target.config)
             notes += inputs.absence_notes(absent)
@@ -253,7 +268,10 @@ def write(  # noqa: PLR0913 - a parameter an option
             ),
         )
     total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)
-    shown = outcomes.written(opened.uri, result, operation.value, writer_id, total_ms)
+    shown = replace(
+        outcomes.written(opened.uri, result, operation.value, writer_id, total_ms),
+        rejected=rejected,
+    )
     if as_json:
         output.document(shown)
         return

@@ -22,6 +22,7 @@ class WriteDocument:
         batch_id: The batch; None for none.
         records: Rows written, deletes not counted.
         deletes: Keys deleted.
+        rejected: Rows of the input that did not fit, and are in the file of --reject-file.
         files: Data files written.
         bytes: Their summed size.
         replaced: File groups retired.
@@ -41,6 +42,7 @@ class WriteDocument:
     batch_id: str | None
     records: int = 0
     deletes: int = 0
+    rejected: int = 0
     files: int = 0
     bytes: int = 0
     replaced: int = 0

@@ -1,0 +1,76 @@
+"""Rows of CSV that do not fit are told apart from the others, so that these can be written."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie import errors
+
+
+class Rejects(Protocol):
+    """Takes rows that do not fit."""
+
+    def add_malformed(self, file: str, number: int, text: str, problem: str) -> None:
+        """Reject a row that has another number of fields than the others.
+
+        Args:
+            file: Its file.
+            number: How many rows come before it.
+            text: The row.
+            problem: What is wrong.
+        """
+        ...
+
+    def add(self, file: str, number: int, column: str, problem: str, fields: object) -> None:
+        """Reject a row with a value that does not fit.
+
+        Args:
+            file: Its file.
+            number: How many rows come before it, without those that are malformed.
+            column: The table's column.
+            problem: What is wrong.
+            fields: The row's texts by column.
+        """
+        ...
+
+
+def fitting(
+    texts: pa.Table, fit: Callable[[pa.Table], pa.Table], reject: Callable[[int, str, str], None]
+) -> pa.Table:
+    """Return the rows that fit, as what `fit` makes of them.
+
+    Args:
+        texts: Rows as they were read.
+        fit: Raises an InvalidInputError if a value does not fit; columns do not depend on others.
+        reject: Told the number of a row that does not, the column and the problem.
+    """
+    try:
+        return fit(texts)
+    except errors.InvalidInputError:
+        is_right = np.ones(texts.num_rows, np.bool_)
+    for name in texts.column_names:
+        for row, problem in _misfits(texts.select([name]), fit):
+            # A row is told once.
+            if is_right[row]:
+                reject(row, name, problem)
+                is_right[row] = False
+    return fit(texts.filter(pa.array(is_right)))
+
+
+def _misfits(column: pa.Table, fit: Callable[[pa.Table], pa.Table]) -> list[tuple[int, str]]:
+    """Return the rows of a column that do not fit, each with the problem, in their order."""
+    found = []
+    parts = [(0, column.num_rows)]
+    while parts:
+        start, end = parts.pop()
+        try:
+            fit(column.slice(start, end - start))
+        except errors.InvalidInputError as error:
+            if end - start > 1:
+                middle = (start + end) // 2
+                parts += [(middle, end), (start, middle)]
+            else:
+                found.append((start, str(error)))
+    return found
