@@ -46,6 +46,31 @@ _HINTS = {
 }
 
 
+_INSTANCE_METADATA = r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal"
+_STORAGE_HINTS = (
+    (
+        re.compile(rf"S3 error.*({_INSTANCE_METADATA})"),
+        "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and "
+        "AWS_SESSION_TOKEN for temporary ones), and AWS_REGION, or AWS_SKIP_SIGNATURE=true for a "
+        "public bucket",
+    ),
+    (
+        re.compile(rf"GCS error.*({_INSTANCE_METADATA})"),
+        "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a service "
+        "account",
+    ),
+    (
+        re.compile(rf"Azure error.*({_INSTANCE_METADATA})"),
+        "no credentials were found: set AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_CLIENT_ID, "
+        "AZURE_STORAGE_CLIENT_SECRET and AZURE_STORAGE_TENANT_ID",
+    ),
+    (
+        re.compile(r"http://.*builder error"),
+        "an endpoint without TLS has to be allowed: set AWS_ALLOW_HTTP=true",
+    ),
+)
+"""What is wrong where a store's library asks a machine for credentials that has none, and so on."""
+
 _PARSER_WORDS = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
@@ -110,7 +135,7 @@ def of(error: BaseException) -> Failure:
             return Failure(
                 kind=error.kind,
                 message=_told(str(error)) or error.kind,
-                hint=_HINTS.get(error.kind, ""),
+                hint=_hint(error),
                 exit_code=error.exit_code,
             )
         case typer.TyperException():
@@ -143,6 +168,14 @@ def of(error: BaseException) -> Failure:
                 exit_code=errors.EXIT_INTERNAL,
                 trace=texts.redacted("".join(traceback.format_exception(error))),
             )
+
+
+def _hint(error: errors.HoodieError) -> str:
+    if isinstance(error, errors.StorageError):
+        for pattern, hint in _STORAGE_HINTS:
+            if pattern.search(str(error)):
+                return hint
+    return _HINTS.get(error.kind, "")
 
 
 def _told(message: str) -> str:
