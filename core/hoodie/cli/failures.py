@@ -50,19 +50,25 @@ _INSTANCE_METADATA = r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.int
 _STORAGE_HINTS = (
     (
         re.compile(rf"S3 error.*({_INSTANCE_METADATA})"),
-        "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and "
-        "AWS_SESSION_TOKEN for temporary ones), and AWS_REGION, or AWS_SKIP_SIGNATURE=true for a "
-        "public bucket",
+        (
+            "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and "
+            "AWS_SESSION_TOKEN for temporary ones), and AWS_REGION, or AWS_SKIP_SIGNATURE=true for a "
+            "public bucket"
+        ),
     ),
     (
         re.compile(rf"GCS error.*({_INSTANCE_METADATA})"),
-        "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a service "
-        "account",
+        (
+            "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a service "
+            "account"
+        ),
     ),
     (
         re.compile(rf"Azure error.*({_INSTANCE_METADATA})"),
-        "no credentials were found: set AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_CLIENT_ID, "
-        "AZURE_STORAGE_CLIENT_SECRET and AZURE_STORAGE_TENANT_ID",
+        (
+            "no credentials were found: set AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_CLIENT_ID, "
+            "AZURE_STORAGE_CLIENT_SECRET and AZURE_STORAGE_TENANT_ID"
+        ),
     ),
     (
         re.compile(r"http://.*builder error"),

@@ -86,23 +86,31 @@ def test_programs_are_told_kind_and_message() -> None:
     ("message", "hint"),
     [
         (
-            "cannot read s3://b/t: Generic S3 error: Error performing PUT "
-            "http://169.254.169.254/latest/api/token - 403 Forbidden",
+            (
+                "cannot read s3://b/t: Generic S3 error: Error performing PUT "
+                "http://169.254.169.254/latest/api/token - 403 Forbidden"
+            ),
             "AWS_ACCESS_KEY_ID",
         ),
         (
-            "cannot read gs://b/t: Generic GCS error: Error performing token request: Error "
-            "performing GET http://169.254.169.254/computeMetadata/v1/instance - 403 Forbidden",
+            (
+                "cannot read gs://b/t: Generic GCS error: Error performing token request: Error "
+                "performing GET http://169.254.169.254/computeMetadata/v1/instance - 403 Forbidden"
+            ),
             "GOOGLE_APPLICATION_CREDENTIALS",
         ),
         (
-            "cannot read abfs://c@a.dfs.core.windows.net/t: Generic MicrosoftAzure error: Error "
-            "performing GET http://169.254.169.254/metadata/identity/oauth2/token - 403 Forbidden",
+            (
+                "cannot read abfs://c@a.dfs.core.windows.net/t: Generic MicrosoftAzure error: Error "
+                "performing GET http://169.254.169.254/metadata/identity/oauth2/token - 403 Forbidden"
+            ),
             "AZURE_STORAGE_ACCOUNT_KEY",
         ),
         (
-            "cannot read s3://b/t: Generic S3 error: Error performing GET http://localhost:9000/b - "
-            "HTTP error: builder error",
+            (
+                "cannot read s3://b/t: Generic S3 error: Error performing GET http://localhost/b - "
+                "HTTP error: builder error"
+            ),
             "AWS_ALLOW_HTTP=true",
         ),
         ("cannot read s3://b/t: Generic S3 error: 503 Slow Down", "fix the storage problem above"),
