@@ -51,16 +51,16 @@ _STORAGE_HINTS = (
     (
         re.compile(rf"S3 error.*({_INSTANCE_METADATA})"),
         (
-            "no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and "
-            "AWS_SESSION_TOKEN for temporary ones), and AWS_REGION, or AWS_SKIP_SIGNATURE=true for a "
-            "public bucket"
+            "no credentials were found: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+            "AWS_REGION, and AWS_SESSION_TOKEN for temporary ones; or AWS_SKIP_SIGNATURE=true for "
+            "a public bucket"
         ),
     ),
     (
         re.compile(rf"GCS error.*({_INSTANCE_METADATA})"),
         (
-            "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a service "
-            "account"
+            "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a "
+            "service account"
         ),
     ),
     (

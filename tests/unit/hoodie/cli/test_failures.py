@@ -101,8 +101,8 @@ def test_programs_are_told_kind_and_message() -> None:
         ),
         (
             (
-                "cannot read abfs://c@a.dfs.core.windows.net/t: Generic MicrosoftAzure error: Error "
-                "performing GET http://169.254.169.254/metadata/identity/oauth2/token - 403 Forbidden"
+                "cannot read az://c/t: Generic MicrosoftAzure error: Error performing token "
+                "request: Error performing GET http://169.254.169.254/metadata/identity - 403"
             ),
             "AZURE_STORAGE_ACCOUNT_KEY",
         ),
