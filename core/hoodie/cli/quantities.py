@@ -10,6 +10,7 @@ _STEP = 1024
 _SHORT_S = 10
 _MINUTE_S = 60
 _HOUR_S = 3600
+_DAY_S = 24 * 3600
 _DURATION = re.compile(r"(?P<count>\d{1,9})(?P<unit>[smhd])", re.ASCII)
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -50,6 +51,19 @@ def duration_text(duration_ms: int) -> str:
         return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02d} s"
     minutes = whole // _MINUTE_S
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def ago_text(elapsed_ms: int) -> str:
+    """Return how long something is over, such as `just now`, `16 min ago`, `3 days ago`."""
+    seconds = elapsed_ms // 1000
+    if seconds < 0:
+        return f"in {duration_text(-elapsed_ms)}"
+    if not seconds:
+        return "just now"
+    for unit_s, many, unit in ((1, 60, "s"), (_MINUTE_S, 60, "min"), (_HOUR_S, 48, "h")):
+        if seconds < unit_s * many:
+            return f"{seconds // unit_s} {unit} ago"
+    return f"{count_text(seconds // _DAY_S)} days ago"
 
 
 def duration_ms(text: str) -> int:

@@ -15,7 +15,8 @@ _PAGE = 100
 
 DETAILS = """An instant is named by its requested time and takes effect at its completion time. Both
 have the form yyyyMMddHHmmssSSS, in UTC unless the table is configured otherwise. A requested or
-inflight instant is invisible to readers. Rows, deletes, files and size are what the instant wrote.
+inflight instant is invisible to readers. Completions are shown by how long ago they were; --json
+and wide terminals have their times. Rows, deletes, files and size are what the instant wrote.
 Old instants are archived (`hoodie archive`); --archived shows them, the newest first.
 """
 
@@ -62,7 +63,8 @@ def timeline(
         _show_archived(uri, _PAGE if limit is None else limit, before, as_json=as_json)
         return
     with progress.Display() as display:
-        opened = tables.open_table(uri, environment.system(), display)
+        env = environment.system()
+        opened = tables.open_table(uri, env, display)
         if chain:
             display.phase("reading the chain")
             epochs = opened.epochs()
@@ -74,7 +76,8 @@ def timeline(
             found = opened.timeline().instants
             chosen = found[_first(len(found), limit) :]
             rows = timelines.document(opened.uri, chosen, opened.metadata(chosen))
-            count, grid, shown = len(found), timelines.grid(rows), rows
+            count, shown = len(found), rows
+            grid = timelines.grid(rows, opened.config.zone, env.clock.now_ms())
     if as_json:
         output.document(shown)
         return
@@ -90,7 +93,8 @@ def _show_archived(uri: str, limit: int, before: str | None, *, as_json: bool) -
     """Show a page of the archive; only the files that hold it are read."""
     end = instants.checked_time(before) if before is not None else None
     with progress.Display() as display:
-        opened = tables.open_table(uri, environment.system(), display)
+        env = environment.system()
+        opened = tables.open_table(uri, env, display)
         display.phase("reading the archived timeline")
         # One instant more than the page holds shows whether there is another page.
         found = list(itertools.islice(opened.archived_instants(end), limit + 1))
@@ -104,7 +108,7 @@ def _show_archived(uri: str, limit: int, before: str | None, *, as_json: bool) -
             "no instant is archived" if end is None else f"no instant is archived before {end}"
         )
         return
-    output.grid(timelines.grid(shown))
+    output.grid(timelines.grid(shown, opened.config.zone, env.clock.now_ms()))
     if len(found) > limit:
         oldest = page[-1].instant.requested_time
         output.note(f"hint: show earlier instants with --before {oldest}")

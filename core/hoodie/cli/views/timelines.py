@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hoodie import errors
 from hoodie.cli import grids, quantities
 from hoodie.format import timeline_avro
-from hoodie.model import commits, instants
+from hoodie.model import commits, instants, time_zones
 from hoodie.timeline import archived
 
 _STATE_STYLES = {
@@ -106,40 +106,57 @@ def _metadata(found: archived.ArchivedInstant) -> commits.CommitMetadata | None:
         return None  # Of a release that kept it in another form.
 
 
-def grid(shown: Document) -> grids.Grid:
-    """Return the instants as texts."""
+def grid(shown: Document, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
+    """Return the instants as texts.
+
+    Args:
+        shown: The timeline.
+        zone: Of its times.
+        now_ms: Since the epoch: completions are told by how long they are over.
+    """
     return grids.Grid(
         columns=(
             grids.Column(heading="requested"),
-            grids.Column(heading="action"),
+            grids.Column(heading="action", importance=7),
             grids.Column(heading="state", styles=_STATE_STYLES),
             grids.Column(heading="completed"),
-            grids.Column(heading="took", importance=6, is_number=True),
+            grids.Column(heading="operation", importance=6),
+            grids.Column(heading="rows", importance=8, is_number=True),
+            grids.Column(heading="took", importance=5, is_number=True),
             grids.Column(heading="writer", importance=3, width_min=8),
-            grids.Column(heading="operation", importance=4),
-            grids.Column(heading="rows", importance=5, is_number=True),
-            grids.Column(heading="deletes", importance=1, is_number=True),
-            grids.Column(heading="files", importance=0, is_number=True),
-            grids.Column(heading="size", importance=2, is_number=True),
+            grids.Column(heading="deletes", importance=2, is_number=True),
+            grids.Column(heading="size", importance=4, is_number=True),
+            grids.Column(heading="files", importance=1, is_number=True),
+            grids.Column(heading="completion time", importance=0),
         ),
-        rows=tuple(_cells(each) for each in shown.instants),
+        rows=tuple(_cells(each, zone, now_ms) for each in shown.instants),
     )
 
 
-def _cells(shown: InstantRow) -> tuple[str, ...]:
+def _cells(shown: InstantRow, zone: time_zones.TimeZone, now_ms: int) -> tuple[str, ...]:
     return (
         shown.requested_time,
         shown.action,
         shown.state,
-        shown.completion_time or "",
-        "" if shown.duration_ms is None else quantities.duration_text(shown.duration_ms),
-        shown.writer_id or "",
+        _ago(shown.completion_time, zone, now_ms),
         shown.operation or "",
         _count(shown.records),
+        "" if shown.duration_ms is None else quantities.duration_text(shown.duration_ms),
+        shown.writer_id or "",
         _count(shown.deletes),
-        _count(shown.files),
         "" if shown.bytes is None else quantities.size_text(shown.bytes),
+        _count(shown.files),
+        shown.completion_time or "",
     )
+
+
+def _ago(time: str | None, zone: time_zones.TimeZone, now_ms: int) -> str:
+    if time is None:
+        return ""
+    try:
+        return quantities.ago_text(now_ms - zone.epoch_ms(time))
+    except errors.InvalidInputError:
+        return time  # Of a release whose times tell none.
 
 
 def _count(count: int | None) -> str:

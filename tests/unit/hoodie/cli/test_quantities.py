@@ -59,3 +59,21 @@ def test_duration_is_between_two_instant_times(
     requested_time: str, completion_time: str | None, elapsed_ms: int | None
 ) -> None:
     assert quantities.elapsed_ms(requested_time, completion_time) == elapsed_ms
+
+
+@pytest.mark.parametrize(
+    ("elapsed_ms", "text"),
+    [
+        (0, "just now"),
+        (999, "just now"),
+        (59_999, "59 s ago"),
+        (60_000, "1 min ago"),
+        (3_599_999, "59 min ago"),
+        (47 * 3_600_000, "47 h ago"),
+        (48 * 3_600_000, "2 days ago"),
+        (400 * 86_400_000, "400 days ago"),
+        (-1_500, "in 1.50 s"),
+    ],
+)
+def test_what_is_over_is_told_by_its_age(elapsed_ms: int, text: str) -> None:
+    assert quantities.ago_text(elapsed_ms) == text

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from hoodie.cli import grids
 from hoodie.cli.views import configuration, read_plans, rows, slices, timelines
-from hoodie.model import commits, files, instants, json_values, table_config
+from hoodie.model import commits, files, instants, json_values, table_config, time_zones
 from hoodie.read import planning
 
 T1, T2, T3 = (instants.InstantTime(f"2026112109580{second}000") for second in (1, 2, 3))
@@ -33,6 +33,7 @@ def stat(records: int, deletes: int, size_bytes: int) -> commits.WriteStat:
     )
 
 
+NOW_MS = instants.parse_time(T2) + 16 * 60_000
 COMPLETED = instants.Instant(
     requested_time=T1,
     action=instants.Action.DELTA_COMMIT,
@@ -66,19 +67,20 @@ def test_completed_instant_tells_what_it_wrote() -> None:
             bytes=3072,
         ),
     )
-    assert texts(timelines.grid(shown)) == [
+    assert texts(timelines.grid(shown, time_zones.UTC_ZONE, NOW_MS)) == [
         {
             "requested": T1,
             "action": "deltacommit",
             "state": "completed",
-            "completed": T2,
-            "took": "1.00 s",
-            "writer": "eta",
+            "completed": "16 min ago",
             "operation": "upsert",
             "rows": "1,500",
+            "took": "1.00 s",
+            "writer": "eta",
             "deletes": "1",
-            "files": "2",
             "size": "3.0 KiB",
+            "files": "2",
+            "completion time": T2,
         }
     ]
 
@@ -86,7 +88,7 @@ def test_completed_instant_tells_what_it_wrote() -> None:
 def test_pending_instant_has_written_nothing_yet() -> None:
     profile = commits.CommitMetadata(operation="COMPACT", stats=(stat(9, 9, 9),))
     shown = timelines.document("file:///t", (INFLIGHT,), {INFLIGHT: profile})
-    assert texts(timelines.grid(shown)) == [
+    assert texts(timelines.grid(shown, time_zones.UTC_ZONE, NOW_MS)) == [
         {
             "requested": T3,
             "action": "compaction",
@@ -99,10 +101,10 @@ def test_pending_instant_has_written_nothing_yet() -> None:
 
 def test_timeline_fits_eighty_columns_with_what_matters() -> None:
     shown = timelines.document("file:///t", (COMPLETED, INFLIGHT), {COMPLETED: METADATA})
-    fit = grids.fit(timelines.grid(shown), 80)
-    assert fit.hidden == ("writer", "operation", "deletes", "files", "size")
+    fit = grids.fit(timelines.grid(shown, time_zones.UTC_ZONE, NOW_MS), 80)
+    assert fit.hidden == ("writer", "deletes", "size", "files", "completion time")
     assert grids.total_width(fit.widths.values()) <= 80
-    assert grids.fit(timelines.grid(shown), 130).hidden == ()
+    assert grids.fit(timelines.grid(shown, time_zones.UTC_ZONE, NOW_MS), 150).hidden == ()
 
 
 def log_file(group: files.FileGroupId, version: int, size_bytes: int) -> files.LogFile:
