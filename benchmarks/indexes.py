@@ -222,9 +222,11 @@ class Local:
             slices = {tagging.EVERYWHERE: everything}
             keys = {tagging.EVERYWHERE: wanted.column("id").combine_chunks()}
         # The table has no log files yet, which would be looked into beside a record index.
-        tags = tagging.by_record_index(snapshot, keys, slices, CORES)
-        if tags is None:
+        indexed = tagging.by_record_index(snapshot, keys, slices, CORES)
+        if indexed is None:
             tags = tagging.look_up(source, keys, slices, self._env.engine)
+        else:
+            tags = indexed.tags
         return sum(int((each.first() != tagging.NOWHERE).sum()) for each in tags.values())
 
     def totals(self) -> steps.Totals:
