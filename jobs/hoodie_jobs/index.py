@@ -63,6 +63,7 @@ def build(run: Run) -> None:
         work.names,
         opening.transaction_of(run.spec),
         teller.hear,
+        columns=work.statistics_columns,
         is_partitioned=work.is_partitioned,
         secondary=work.columns,
     )

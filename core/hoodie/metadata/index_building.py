@@ -201,9 +201,8 @@ class _Builder:
         if name not in request.names or name not in config.metadata_partitions:
             return
         refusal = index_decisions.kind_refusal(
-            request.names,
+            request,
             config,
-            is_partitioned=request.is_partitioned,
             has_partitioned=index_definitions.is_partitioned(self._client.storage),
         )
         if refusal is not None:
