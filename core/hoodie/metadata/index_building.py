@@ -50,6 +50,7 @@ from hoodie.metadata import (
     index_steps,
     initial_filters,
     initial_keys,
+    initial_parts,
     initial_statistics,
     record_index_building,
     secondary_index_building,
@@ -284,7 +285,8 @@ class _Builder:
                 record_groups=self._record_groups(plan),
             )
             begun = client.lock.decide(begin)
-            record_index = record_index_building.RecordIndexBuild(client, begun, self._hear)
+            runner = initial_parts.Runner(client=client, engine=self._engine, reporter=self._hear)
+            record_index = record_index_building.RecordIndexBuild(client, begun, runner)
             checks: list[lifecycle.Effect] = []
             try:
                 snapshot = snapshots.take(client.storage, begun.config, begun.timeline)
@@ -293,7 +295,7 @@ class _Builder:
                     *self._statistics(begun, snapshot, data_files),
                     *self._filters(begun, data_files),
                 ]
-                stats += secondary_index_building.write(client, begun, snapshot, self._hear)
+                stats += secondary_index_building.write(client, begun, snapshot, runner)
                 if key_changes.RECORD_INDEX in plan.names:
                     stats += record_index.write(snapshot)
                     record_index.look_ahead()

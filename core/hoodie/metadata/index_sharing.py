@@ -26,6 +26,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie import errors
+from hoodie.engine import local
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     key_footers,
@@ -41,6 +42,7 @@ from hoodie.metadata import (
     index_steps,
     initial_filters,
     initial_keys,
+    initial_parts,
     initial_statistics,
     late_changes,
     partition_bases,
@@ -204,6 +206,13 @@ class Building:
             clock.sleep_s(_POLL_S)
 
 
+def _nearby(engine: Engine) -> Engine:
+    """Return an engine of this process: a task elsewhere takes longer to begin than a file."""
+    if not engine.is_distributed:
+        return engine
+    return local.LocalEngine(min(engine.parallelism, local.processors()))
+
+
 class _Look:
     """What was found without the lock."""
 
@@ -244,8 +253,10 @@ class _Look:
         reading = initial_statistics.Reading(
             columns, engine, count=functools.partial(reporter.count, "reading statistics")
         )
+        # Files of later changes are few, and may be looked into under the lock.
+        nearby = replace(reading, engine=_nearby(engine))
         statistics = late_changes.Statistics(
-            schema=columns, wanted=wanted, reading=reading, bases={}
+            schema=columns, wanted=wanted, reading=nearby, bases={}
         )
         self._has_statistics = not initial_statistics.FILE_GROUPS.keys().isdisjoint(names)
         if self._has_statistics:
@@ -284,7 +295,7 @@ class _Look:
                     ),
                     is_partitioned=plan.is_partitioned,
                 ),
-                reporter,
+                initial_parts.Runner(client=client, engine=engine, reporter=reporter),
             )
 
     @property
