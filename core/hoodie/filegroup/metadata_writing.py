@@ -168,11 +168,12 @@ class PreparedBase:
     records: int
 
 
-def prepare_base(records: pa.Table, now_ms: int) -> PreparedBase:
+def prepare_base(records: pa.Table | Iterable[pa.Table], now_ms: int) -> PreparedBase:
     """Return what `write_base` writes, for `write_prepared`."""
     sink = io.BytesIO()
-    _write_hfile(sink, [records], now_ms, has_ends=True)
-    return PreparedBase(sink.getvalue(), records.num_rows)
+    pieces = [records] if isinstance(records, pa.Table) else records
+    count = _write_hfile(sink, pieces, now_ms, has_ends=True)
+    return PreparedBase(sink.getvalue(), count)
 
 
 def write_prepared(

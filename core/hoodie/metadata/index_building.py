@@ -43,6 +43,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import file_names, indexing_avro
 from hoodie.metadata import (
+    build_outlook,
     build_progress,
     index_decisions,
     index_dropping,
@@ -291,13 +292,17 @@ class _Builder:
             try:
                 snapshot = snapshots.take(client.storage, begun.config, begun.timeline)
                 data_files = initial_statistics.data_files(snapshot)
+                slices = snapshot.newest_slices()
+                self._hear.expect(
+                    build_outlook.phases(plan.names, [*begun.secondary], data_files, slices)
+                )
                 stats = [
                     *self._statistics(begun, snapshot, data_files),
                     *self._filters(begun, data_files),
                 ]
-                stats += secondary_index_building.write(client, begun, snapshot, runner)
+                stats += secondary_index_building.write(client, begun, snapshot, slices, runner)
                 if key_changes.RECORD_INDEX in plan.names:
-                    stats += record_index.write(snapshot)
+                    stats += record_index.write(snapshot, slices)
                     record_index.look_ahead()
                     checks.append(record_index.check)
             except errors.NotFoundError as error:
@@ -342,7 +347,8 @@ class _Builder:
         reading = initial_statistics.Reading(
             begun.schema,
             self._engine,
-            count=functools.partial(self._hear.count, "reading statistics"),
+            count=functools.partial(self._hear.count, build_outlook.STATISTICS),
+            scratch_folder=self._client.settings.scratch_folder,
         )
         bases = initial_statistics.gather(
             snapshot, data_files, source, reading, self._client.clock.now_ms()

@@ -37,6 +37,7 @@ from hoodie.filegroup import (
 from hoodie.format import bloom_filters, indexing_avro, metadata_schemas
 from hoodie.format.metadata_avro import Value
 from hoodie.metadata import (
+    build_outlook,
     build_progress,
     index_decisions,
     index_steps,
@@ -244,6 +245,8 @@ class _Look:
         self._filters: dict[str, bloom_filters.StoredFilter] = {}
         snapshot = snapshots.take(client.storage, self.config, self._timeline)
         data_files = initial_statistics.data_files(snapshot)
+        slices = snapshot.newest_slices()
+        reporter.expect(build_outlook.phases(names, [], data_files, slices))
         columns = stored_schemas.columns_of(client.storage, self.config, self._timeline, schema)
         self.since = index_steps.with_columns(
             replace(self.config, metadata_partitions=(*self.config.metadata_partitions, *names)),
@@ -251,7 +254,10 @@ class _Look:
         )
         wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
         reading = initial_statistics.Reading(
-            columns, engine, count=functools.partial(reporter.count, "reading statistics")
+            columns,
+            engine,
+            count=functools.partial(reporter.count, build_outlook.STATISTICS),
+            scratch_folder=client.settings.scratch_folder,
         )
         # Files of later changes are few, and may be looked into under the lock.
         nearby = replace(reading, engine=_nearby(engine))

@@ -33,7 +33,7 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import record_locations
-from hoodie.metadata import index_decisions, index_steps, initial_parts
+from hoodie.metadata import build_outlook, index_decisions, index_steps, initial_parts
 from hoodie.model import files, key_changes
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage.protocol import Storage
@@ -154,8 +154,8 @@ class KeyWork(Generic[Result]):
     values: Sequence[bytes]
     write: Callable[[int, Iterator[pa.Table]], Result]
 
-    reading = "reading record keys"
-    writing = "writing the record index"
+    reading = build_outlook.KEYS
+    writing = build_outlook.KEYS_WRITTEN
 
     @classmethod
     def of(

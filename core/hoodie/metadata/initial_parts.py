@@ -147,7 +147,7 @@ class Runner:
         self, slices: Sequence[files.FileSlice], work: Work[Found]
     ) -> Iterator[tuple[int, Found]]:
         """Yield what tasks elsewhere return, of which each has the memory of one process."""
-        self.reporter(f"{work.reading}, and {work.writing}")
+        self.reporter.count(work.reading, 0, len(slices), "file slices")
         done = self.engine.exchange(
             functools.partial(_split, work, self._memory(1)),
             list(enumerate(slices)),

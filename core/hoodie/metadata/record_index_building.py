@@ -19,7 +19,7 @@ Memory: that of `initial_keys`, and what was logged since the build began. Sourc
 import functools
 import itertools
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -77,11 +77,14 @@ class RecordIndexBuild:
         self._bases: dict[int, files.FileSlice] = {}
         self._logged: dict[str | None, _Logged] = {}
 
-    def write(self, snapshot: snapshots.Snapshot) -> Iterator[commits.WriteStat]:
+    def write(
+        self, snapshot: snapshots.Snapshot, slices: Sequence[files.FileSlice]
+    ) -> Iterator[commits.WriteStat]:
         """Write the base files; each is yielded as soon as it is there.
 
         Args:
             snapshot: Of the timeline on which the build began.
+            slices: The newest ones there.
 
         Raises:
             InvalidInputError: A key is in two file groups.
@@ -89,8 +92,7 @@ class RecordIndexBuild:
             FormatError: A data file is broken.
             StorageError: The storage failed, or the scratch folder is full.
         """
-        view, groups = snapshot.view, self._layout.groups
-        slices = [each for path in view.partitions() for each in view.latest_slices(path)]
+        groups = self._layout.groups
         self._numbers = initial_keys.Numbers(each.group for each in slices)
         token = file_names.write_token(0, self._begun.opened.stage, 0)
         writer = initial_parts.BaseWriter.of(self._client, self._begun, groups, token)

@@ -23,7 +23,7 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import file_names, secondary_keys
-from hoodie.metadata import index_steps, initial_parts, partition_making
+from hoodie.metadata import build_outlook, index_steps, initial_parts, partition_making
 from hoodie.model import commits, files, secondary_indexes
 from hoodie.transaction.client import Client
 
@@ -35,6 +35,7 @@ def write(
     client: Client,
     begun: index_steps.Begun,
     snapshot: snapshots.Snapshot,
+    slices: Sequence[files.FileSlice],
     runner: initial_parts.Runner,
 ) -> Iterator[commits.WriteStat]:
     """Write the base files of secondary indexes; each is yielded as soon as it is there.
@@ -43,6 +44,7 @@ def write(
         client: Of the process that builds.
         begun: The build.
         snapshot: Of the timeline on which it began.
+        slices: The newest ones there.
         runner: Has the work done.
 
     Raises:
@@ -50,8 +52,6 @@ def write(
         FormatError: A data file is broken.
         StorageError: The storage failed, or the scratch folder is full.
     """
-    view = snapshot.view
-    slices = [each for path in view.partitions() for each in view.latest_slices(path)]
     source = held_keys.KeySource(
         client.storage, begun.config, begun.schema, snapshot.committed.is_committed
     )
@@ -87,12 +87,12 @@ class PairWork:
     @property
     def reading(self) -> str:
         """What the first part is called."""
-        return f"reading {self.definition.column}"
+        return build_outlook.reading_name(self.definition.column)
 
     @property
     def writing(self) -> str:
         """What the second part is called."""
-        return f"writing {self.definition.partition}"
+        return build_outlook.writing_name(self.definition.partition)
 
     def read(
         self, number: int, file_slice: files.FileSlice, memory: placing.Memory

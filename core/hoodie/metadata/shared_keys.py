@@ -76,8 +76,7 @@ class SharedKeys:
         self._config = config
         self._schema = schema
         self._layout = layout
-        view = snapshot.view
-        slices = [each for path in view.partitions() for each in view.latest_slices(path)]
+        slices = snapshot.newest_slices()
         self._numbers = initial_keys.Numbers(each.group for each in slices)
         self._times = {
             self._numbers.of(each.group): instants.InstantTime(each.base_instant_time)
