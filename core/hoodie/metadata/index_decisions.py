@@ -286,11 +286,13 @@ def _secondary_index_refusal(
     found = [name for name in names if secondary_indexes.is_one(name)]
     if not found:
         return None
-    if config.has_foreign_writers:
+    every = {*found, *filter(secondary_indexes.is_one, config.metadata_partitions)}
+    if config.has_foreign_writers and not config.is_copy_on_write and len(every) > 1:
         return errors.UnsupportedError(
-            f"other engines may write {config.name}, and this version does not build {found[0]} "
-            "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
-            "have Apache Hudi build it (CREATE INDEX)"
+            f"other engines may write {config.name}, a merge-on-read table, of which writers of "
+            f"Apache Hudi keep one secondary index up, and there would be "
+            f"{', '.join(sorted(every))}: expected one, or that no other engine writes the table "
+            "(`hoodie configure --no-foreign-writers`)"
         )
     if key_changes.RECORD_INDEX not in (*names, *config.metadata_partitions):
         return errors.InvalidInputError(

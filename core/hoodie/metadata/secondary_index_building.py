@@ -8,8 +8,11 @@ Source: `SecondaryIndexRecordGenerationUtils.java` (readSecondaryKeysFromFileSli
 Indexes built beside writers.
 """
 
-from collections.abc import Iterator, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +29,8 @@ from hoodie.format import file_names, secondary_keys
 from hoodie.metadata import build_outlook, index_steps, initial_parts, partition_making
 from hoodie.model import commits, files, secondary_indexes
 from hoodie.transaction.client import Client
+
+Result = TypeVar("Result")
 
 _PIECE_ROWS = 1 << 16
 _KEYS = pa.schema([("key", pa.binary())])
@@ -59,30 +64,32 @@ def write(
     for definition, count in begun.secondary.items():
         groups = partition_making.groups(definition.partition, count)
         writer = initial_parts.BaseWriter.of(client, begun, groups, token)
-        work = PairWork(source=source, definition=definition, writer=writer)
+        work = PairWork(
+            source=source,
+            definition=definition,
+            count=count,
+            write=functools.partial(_write, writer),
+        )
         for _, stat in runner.by_group(slices, work):
             if stat is not None:
                 yield stat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairWork:
+class PairWork(Generic[Result]):
     """The pairs of all rows, by the file groups of a secondary index (`initial_parts`).
 
     Attributes:
         source: The table.
         definition: Of the index.
-        writer: Of its base files.
+        count: So many file groups it has.
+        write: Takes the number of a file group of the index, and its records in order, in pieces.
     """
 
     source: held_keys.KeySource
     definition: secondary_indexes.Definition
-    writer: initial_parts.BaseWriter
-
-    @property
-    def count(self) -> int:
-        """So many file groups the index has."""
-        return len(self.writer.groups)
+    count: int
+    write: Callable[[int, Iterator[pa.Table]], Result]
 
     @property
     def reading(self) -> str:
@@ -108,11 +115,18 @@ class PairWork:
             rows = pa.table([keys.cast(pa.binary())], _KEYS)
             yield rows, metadata_records.places(hashed, self.count)
 
-    def finish(self, number: int, pieces: Sequence[pa.Table]) -> commits.WriteStat | None:
-        """Write the pairs of one of the index's file groups; none without any."""
+    def finish(self, number: int, pieces: Sequence[pa.Table]) -> Result:
+        """Write the pairs of one of the index's file groups."""
         found = pa.concat_tables([_KEYS.empty_table(), *pieces]).column("key")
-        keys = pc.unique(found).sort()
-        return self.writer.write(number, _records(keys)) if len(keys) else None
+        return self.write(number, _records(pc.unique(found).sort()))
+
+
+def _write(
+    writer: initial_parts.BaseWriter, number: int, records: Iterator[pa.Table]
+) -> commits.WriteStat | None:
+    """Write a base file; none without pairs."""
+    first = next(records, None)
+    return None if first is None else writer.write(number, itertools.chain([first], records))
 
 
 def _records(keys: pa.Array) -> Iterator[pa.Table]:

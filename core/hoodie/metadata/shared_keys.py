@@ -83,7 +83,7 @@ class SharedKeys:
             for each in slices
         }
         self._decided: dict[str | None, pa.Table] = {}
-        prepare = functools.partial(_prepared, client.clock.now_ms())
+        prepare = functools.partial(prepared, client.clock.now_ms())
         work = initial_keys.KeyWork.of(client, self._source(snapshot), layout, slices, prepare)
         self._bases: list[metadata_writing.PreparedBase | None] = []
         size_bytes = 0
@@ -255,10 +255,16 @@ class SharedKeys:
         )
 
 
-def _prepared(
+def prepared(
     now_ms: int, number: int, records: Iterator[pa.Table]
 ) -> metadata_writing.PreparedBase | None:
-    """Return the base file of a file group; None without keys."""
+    """Return the base file of a file group; None without records.
+
+    Args:
+        now_ms: The time, in milliseconds since the epoch.
+        number: Of the file group, which is the same to all.
+        records: In order, in pieces.
+    """
     del number
     pieces = list(records)
     return metadata_writing.prepare_base(pa.concat_tables(pieces), now_ms) if pieces else None
