@@ -95,7 +95,6 @@ def build(
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
-    wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table that it does not have, and finish what somebody has left.
 
@@ -105,7 +104,6 @@ def build(
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
-        wait_ms: So long writes of other engines are waited for, where there may be any.
 
     Raises:
         InvalidInputError: They are not built, or not in this table, or not of these columns; or its
@@ -120,7 +118,7 @@ def build(
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(client, target, request, env.engine, hear, wait_ms)
+        return build_by(client, target, request, env.engine, hear)
 
 
 def build_by(
@@ -129,7 +127,6 @@ def build_by(
     request: index_decisions.Request,
     engine: Engine,
     hear: Hear = lambda what: None,
-    wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
     refusal = index_decisions.request_refusal(request, target.config, client.settings)
@@ -139,7 +136,7 @@ def build_by(
         refusal = file_statistics.columns_refusal(request.columns, target.config, there.arrow)
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear, wait_ms).build(request)
+    return _Builder(client, target, engine, hear).build(request)
 
 
 class _Builder:
@@ -151,14 +148,12 @@ class _Builder:
         target: manager.Target,
         engine: Engine,
         hear: Hear,
-        wait_ms: int,
     ) -> None:
         self._client = client
         self._target = target
         self._engine = engine
         self._listener = hear
         self._hear = build_progress.Reporter(client.storage, client.clock, hear)
-        self._wait_ms = wait_ms
 
     def build(self, request: index_decisions.Request) -> results.IndexResult:
         """Take steps until all is ready."""
@@ -274,7 +269,7 @@ class _Builder:
         client = self._client
         if opened.config.has_foreign_writers:
             schema = self._target.schema
-            shared = index_sharing.Building(client, schema, self._engine, self._hear, self._wait_ms)
+            shared = index_sharing.Building(client, schema, self._engine, self._hear)
             return shared.build(opened, plan)
         for _ in range(_ROUNDS_MAX):
             begin = functools.partial(

@@ -73,9 +73,6 @@ from hoodie.transaction.client import Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
 
-WAIT_MS = 900_000
-"""So long is waited for other engines, as Apache Hudi's indexer does."""
-
 FILTER_BYTES_MAX = 512 << 20
 """Bloom filters of this length are held in memory, and uploaded under the lock."""
 
@@ -141,7 +138,6 @@ class Building:
         schema: schemas.TableSchema,
         engine: Engine,
         reporter: build_progress.Reporter,
-        wait_ms: int,
     ) -> None:
         """Put the parts together.
 
@@ -150,13 +146,11 @@ class Building:
             schema: The table's columns, if no commit has them.
             engine: Looks into several files at once.
             reporter: Is told what is done next.
-            wait_ms: So long other engines are waited for.
         """
         self._client = client
         self._schema = schema
         self._engine = engine
         self._reporter = reporter
-        self._wait_ms = wait_ms
         self._deadline_s: float | None = None
 
     def build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
@@ -200,15 +194,15 @@ class Building:
 
     def _wait(self, reason: _NotYetError, opened: OpenAction) -> None:
         """Wait a moment for other engines, but not for ever."""
-        clock = self._client.clock
+        clock, wait_s = self._client.clock, self._client.settings.index_wait_s
         now_s = clock.monotonic_s()
         if self._deadline_s is None:
-            self._deadline_s = now_s + self._wait_ms / 1000
+            self._deadline_s = now_s + wait_s
         if now_s >= self._deadline_s:
             raise WaitedInVainError(
-                f"{opened.inflight} of {self._client.storage.uri} is given up after "
-                f"{self._wait_ms // 1000} s: {reason}. Build the index when writes of other "
-                "engines pause, or have one of them build it"
+                f"{opened.inflight} of {self._client.storage.uri} is given up after {wait_s} s: "
+                f"{reason}. Build the index when writes of other engines pause, or have one of "
+                "them build it"
             )
         opened.heartbeat.check()
         self._reporter(f"waiting: {reason}")
