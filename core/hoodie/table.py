@@ -33,7 +33,6 @@ from hoodie.metadata import (
     index_building,
     index_decisions,
     index_dropping,
-    index_sharing,
     index_steps,
     initialising,
 )
@@ -732,7 +731,7 @@ class Table:
                 hear_left_out(f"{name} of {self.uri} is not built again: {refusal}")
         return open_table(self.uri, self._env) if names else made
 
-    def build_index(  # noqa: PLR0913 - which indexes, and of what
+    def build_index(
         self,
         names: Sequence[str],
         transaction: manager.TransactionOptions,
@@ -741,7 +740,6 @@ class Table:
         columns: Sequence[str] | None = None,
         secondary: Mapping[str, str] | None = None,
         is_partitioned: bool = False,
-        wait_ms: int = index_sharing.WAIT_MS,
     ) -> results.IndexResult:
         """Build indexes that the table does not have, beside its writers (RFC-45).
 
@@ -751,7 +749,6 @@ class Table:
             transaction: On whose behalf; with the lock of the table's writers.
             hear: Hears what is done next.
             columns: As of `index_decisions.Request`.
-            wait_ms: So long writes of other engines are waited for, where there may be any.
             is_partitioned: Whether a record index is one of each partition, which has a key once in
                 each of them, and not of the whole table.
             secondary: The columns of secondary indexes, by the names of these.
@@ -767,7 +764,7 @@ class Table:
         request = index_decisions.Request(
             names, columns, secondary=secondary or {}, is_partitioned=is_partitioned
         )
-        return index_building.build(self._target, request, transaction, self._env, hear, wait_ms)
+        return index_building.build(self._target, request, transaction, self._env, hear)
 
     def drop_index(
         self, names: Sequence[str], transaction: manager.TransactionOptions

@@ -1,18 +1,19 @@
 """Build indexes beside writers, or drop them: `python -m hoodie_jobs.index SPEC.json`.
 
-A run that was killed is followed by one that finishes the build, and skips what is complete. Work
-for this process alone, whatever the spec's engine.
+A run that was killed is followed by one that finishes the build, and skips what is complete. The
+files of the table are read by the spec's engine; what is compared and dropped by this process.
 """
 
 import sys
 import threading
+from contextlib import closing
 from typing import Final
 
 from hoodie import errors, table
 from hoodie.contract import job_specs
 from hoodie.engine.progress import ProgressEngine
 from hoodie.services import metadata_tables
-from hoodie_jobs import opening, program
+from hoodie_jobs import opening, program, runtimes
 from hoodie_jobs.run import Run
 
 _SAMPLED_MAX: Final = 8
@@ -56,13 +57,25 @@ def build(run: Run) -> None:
     work = run.spec.work
     assert isinstance(work, job_specs.BuildIndexes)
     teller = _Teller(run)
+    run.cancellation.check()
+    run.tell(f"starting {run.spec.engine.kind.value}")
+    with closing(runtimes.open_runtime(run.spec.engine, run.cancellation)) as runtime:
+        _build(run, work, ProgressEngine(runtime.engine, teller.count), teller)
+    if work.validation is not job_specs.IndexValidation.NONE:
+        # What it has is read again, with the indexes.
+        engine = ProgressEngine(opening.environment_of(run.spec).engine, teller.count)
+        _validate(opening.open_table(run.spec, engine), work.validation, teller)
+
+
+def _build(run: Run, work: job_specs.BuildIndexes, engine: ProgressEngine, teller: _Teller) -> None:
+    """Build the indexes that are missing."""
     teller.begin("looking for builds")
-    engine = ProgressEngine(opening.environment_of(run.spec).engine, teller.count)
     opened = opening.open_table(run.spec, engine)
     done = opened.build_index(
         work.names,
         opening.transaction_of(run.spec),
         teller.hear,
+        columns=work.statistics_columns,
         is_partitioned=work.is_partitioned,
         secondary=work.columns,
     )
@@ -74,9 +87,6 @@ def build(run: Run) -> None:
     ready = [name for name in work.names if name not in done.built]
     if ready:
         run.explain(f"{', '.join(ready)} {'was' if len(ready) == 1 else 'were'} ready")
-    if work.validation is not job_specs.IndexValidation.NONE:
-        # What it has is read again, with the indexes.
-        _validate(opening.open_table(run.spec, engine), work.validation, teller)
 
 
 def drop(run: Run) -> None:

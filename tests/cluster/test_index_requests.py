@@ -101,6 +101,24 @@ def test_indexes_are_built_told_dropped_and_go_with_their_object(
         )
 
 
+def test_columns_of_statistics_are_chosen_and_changed(
+    cluster: clusters.Cluster, place: cluster_place.Place, lake: cluster_helpers.Lake
+) -> None:
+    def columns() -> tuple[str, ...] | None:
+        config = lake.table(URI)
+        assert config is not None
+        return config.statistics_columns
+
+    with cluster_operator.leading(cluster.kubeconfig, place.namespace, lake.folder):
+        place.create(kinds.INDEX_REQUEST, "wanted", {**REQUEST, "statisticsColumns": ["a"]})
+        place.await_state(kinds.INDEX_REQUEST, "wanted", "Ready", "Ready")
+        assert columns() == ("a",)
+        _merge(place, statisticsColumns=["a", "b"])
+        programs.wait_until(lambda: columns() == ("a", "b"), "the columns are these", WAIT_S)
+        place.await_state(kinds.INDEX_REQUEST, "wanted", "Ready", "Ready")
+        assert _indexes(lake) == set(NAMES)
+
+
 def _builds(lake: cluster_helpers.Lake) -> int:
     """Return how many runs of builds were started."""
     return sum("indexbuild" in each for each in lake.started)

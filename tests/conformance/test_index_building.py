@@ -124,7 +124,6 @@ def build(
         hear,
         columns=columns,
         is_partitioned=is_partitioned,
-        wait_ms=120_000,
     )
 
 

@@ -199,9 +199,26 @@ def assert_left_out(judge: Judge, path: Path, name: str, count: int) -> None:
 
 UNNAMED = {key: value for key, value in INDEXED.items() if key != "hoodie.index.type"}
 BUILT = {
+    "cow": replace(MADE, extra=UNNAMED),
     "mor": replace(MADE, merge_on_read=True, extra=UNNAMED),
     "cow, version 8": replace(MADE, table_version=8, extra=UNNAMED),
 }
+
+
+def build(path: Path, made: PeerTable) -> None:
+    """Have this project build a record index, and secondary ones."""
+    peer_ours.hoodie("index", "build", path, "record_index", *LOCK)
+    for name in sorted(names_of(made)):
+        column = name.removeprefix("secondary_index_of_")
+        named = ("--secondary", f"of_{column}", "--column", column)
+        peer_ours.hoodie("index", "build", path, *named, *LOCK)
+
+
+def options_of(made: PeerTable) -> dict[str, str]:
+    """Return the options of a writer of Apache Hudi that makes no other index, and keeps these."""
+    names = [f"hoodie.metadata.index.{name}.stats.enable" for name in ("column", "partition")]
+    options = made.write_options() | dict.fromkeys(names, "false")
+    return options | {"hoodie.index.type": "RECORD_INDEX"}
 
 
 @pytest.mark.parametrize("kind", BUILT)
@@ -215,22 +232,42 @@ def test_apache_hudi_uses_an_index_that_we_built_and_keeps_it_up(
     peer_ours.hoodie("configure", path, "--no-foreign-writers", *LOCK)
     ours.write(path, FIRST, "upsert")
     peer_ours.hoodie("metadata", "init", path, "--files-only", *LOCK)
-    peer_ours.hoodie("index", "build", path, "record_index", *LOCK)
-    for name in sorted(names_of(made)):
-        column = name.removeprefix("secondary_index_of_")
-        named = ("--secondary", f"of_{column}", "--column", column)
-        peer_ours.hoodie("index", "build", path, *named, *LOCK)
+    build(path, made)
     ours.write(path, CHANGES[0][1], "upsert")
     check_look_ups(judge, path)
     peer_ours.hoodie("configure", path, "--foreign-writers", *LOCK)
-    names = [f"hoodie.metadata.index.{name}.stats.enable" for name in ("column", "partition")]
-    options = made.write_options() | dict.fromkeys(names, "false")
-    options["hoodie.index.type"] = "RECORD_INDEX"
-    for turn, (operation, rows) in enumerate(CHANGES[1:]):
+    write_in_turns(judge, path, made, CHANGES[1:])
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_apache_hudi_keeps_an_index_up_that_we_built_beside_it(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    """Nothing is said of writers: some of theirs wrote before, and go on."""
+    made = BUILT[kind]
+    path = tmp_path / "table"
+    ours = peer_ours.Hoodie(table=made, concurrency="occ", orders_deletes=True)
+    peer_ours.create(path, made, SCHEMA)
+    ours.write(path, FIRST, "upsert")
+    peer_ours.hoodie("metadata", "init", path, "--files-only", *LOCK)
+    without = {key: "false" for key in UNNAMED if key.endswith(".enable")}
+    judge.write(path, CHANGES[0][1], options_of(made) | {"hoodie.index.type": "SIMPLE"} | without)
+    build(path, made)
+    assert set(pairs(path)) == names_of(made)
+    check_look_ups(judge, path)
+    write_in_turns(judge, path, made, CHANGES[1:])
+
+
+def write_in_turns(
+    judge: Judge, path: Path, made: PeerTable, changes: Sequence[tuple[str, pa.Table]]
+) -> None:
+    """Have both engines write, and look values up after each write."""
+    ours = peer_ours.Hoodie(table=made, concurrency="occ", orders_deletes=True)
+    for turn, (operation, rows) in enumerate(changes):
         if turn % 2:
             ours.write(path, rows, operation)
         else:
-            judge.write(path, rows, options, operation=operation)
+            judge.write(path, rows, options_of(made), operation=operation)
         assert set(pairs(path)) == names_of(made)
         check_look_ups(judge, path)
 

@@ -143,3 +143,29 @@ def test_build_whose_operator_and_run_were_killed_is_finished_by_the_next(place:
     _check(place)
     completed = _opened(place).timeline().completed
     assert sum(each.action is instants.Action.INDEXING for each in completed) == 1
+
+
+def test_columns_are_chosen_and_changed_while_writers_go_on(place: Place) -> None:
+    _declare(place, "table.yaml", "writers.yaml")
+    place.start_real()
+    spec = {
+        "tableRef": {"name": "trips"},
+        "indexes": ["column_stats", "partition_stats", "record_index", "secondary_index_town"],
+        "columns": {"secondary_index_town": "city"},
+        "validation": "Whole",
+    }
+    for columns in (["fare"], ["distance_km", "fare"]):
+        place.declare("IndexRequest", "trips", {**spec, "statisticsColumns": columns})
+        place.wait_for(
+            lambda columns=columns: _opened(place).config.statistics_columns == tuple(columns),
+            "the columns are these",
+        )
+        _wait_for_request(place, "Ready")
+        assert _status(place).built == "4/4"
+        assert _opened(place).validate_metadata().is_right
+    for name in WRITERS:
+        place.wait_for(functools.partial(_is, place, "Writer", name, "Completed"), name)
+    assert _attempts(place) == [1, 1]
+    opened = _opened(place)
+    assert set(opened.config.metadata_partitions) == {"files", *spec["indexes"]}
+    assert opened.validate_metadata().is_right

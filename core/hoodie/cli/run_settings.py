@@ -270,6 +270,5 @@ REFUSED: Mapping[str, str] = {
         ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
         "credentials are read from the environment, as AWS tools do",
     ),
-    "hoodie.metadata.index.check.timeout.seconds": "hoodie builds no index beside writers",
 }
 """Keys that others honour and we do not, and why."""

@@ -232,6 +232,7 @@ class BuildIndexes:
     Attributes:
         names: Partitions of the metadata table.
         columns: Of secondary indexes, by the names of these.
+        statistics_columns: Those of statistics; None for those that there are, or by default.
         validation: What is compared once they are ready, also if they were before.
         is_partitioned: Whether a record index is one of each partition.
     """
@@ -240,6 +241,7 @@ class BuildIndexes:
     columns: Mapping[str, str] = field(default_factory=dict)
     validation: IndexValidation = IndexValidation.NONE
     is_partitioned: bool = False
+    statistics_columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

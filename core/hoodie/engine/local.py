@@ -35,6 +35,7 @@ class LocalEngine:
     and a simulation sees one actor.
     """
 
+    is_distributed = False
     has_tasks_left = False
 
     def __init__(self, threads: int | None = None) -> None:

@@ -25,6 +25,11 @@ class ProgressEngine:
         return self._engine.parallelism
 
     @property
+    def is_distributed(self) -> bool:
+        """Whether tasks run in other processes, to which their items and results are sent."""
+        return self._engine.is_distributed
+
+    @property
     def has_tasks_left(self) -> bool:
         """Whether a task of a map that failed may still be running somewhere."""
         return self._engine.has_tasks_left

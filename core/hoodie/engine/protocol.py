@@ -30,6 +30,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def is_distributed(self) -> bool:
+        """Whether tasks run in other processes, to which their items and results are sent."""
+        ...
+
+    @property
     def has_tasks_left(self) -> bool:
         """Whether a task of a map that failed may still be running somewhere."""
         ...

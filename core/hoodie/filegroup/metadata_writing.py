@@ -168,11 +168,12 @@ class PreparedBase:
     records: int
 
 
-def prepare_base(records: pa.Table, now_ms: int) -> PreparedBase:
+def prepare_base(records: pa.Table | Iterable[pa.Table], now_ms: int) -> PreparedBase:
     """Return what `write_base` writes, for `write_prepared`."""
     sink = io.BytesIO()
-    _write_hfile(sink, [records], now_ms, has_ends=True)
-    return PreparedBase(sink.getvalue(), records.num_rows)
+    pieces = [records] if isinstance(records, pa.Table) else records
+    count = _write_hfile(sink, pieces, now_ms, has_ends=True)
+    return PreparedBase(sink.getvalue(), count)
 
 
 def write_prepared(
@@ -198,13 +199,46 @@ def _write_base(
     write_token: str,
     write: Callable[[hfile_writing.Sink], int],
 ) -> commits.WriteStat:
-    name = file_names.base_file_name(
-        group.file_id, write_token, instant_time, metadata_table.EXTENSION
-    )
-    path = files.join(group.partition_path, name)
+    path = _base_path(group, instant_time, write_token)
     with storage.open_write(path) as sink:
         records = write(sink)
         size_bytes = sink.tell()
+    return _stat(group, path, records, size_bytes)
+
+
+def stat_of_base(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    records: int,
+) -> commits.WriteStat:
+    """Return what `write_base` returned to whoever wrote the same file; a request.
+
+    Args:
+        storage: As of `write_base`.
+        group: As there.
+        instant_time: As there.
+        write_token: As there.
+        records: So many are in it.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    path = _base_path(group, instant_time, write_token)
+    return _stat(group, path, records, storage.stat(path).size_bytes)
+
+
+def _base_path(
+    group: files.FileGroupId, instant_time: instants.InstantTime, write_token: str
+) -> str:
+    name = file_names.base_file_name(
+        group.file_id, write_token, instant_time, metadata_table.EXTENSION
+    )
+    return files.join(group.partition_path, name)
+
+
+def _stat(group: files.FileGroupId, path: str, records: int, size_bytes: int) -> commits.WriteStat:
     return commits.WriteStat(
         file_id=group.file_id,
         partition_path=group.partition_path,

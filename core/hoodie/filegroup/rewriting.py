@@ -16,7 +16,7 @@ Source: `FileGroupReaderBasedMergeHandle.java`, `HoodieConcatHandle.java` (1.2.0
 stamps are measured.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from hoodie.filegroup import (
     sorting,
     writing,
 )
+from hoodie.format import secondary_keys
 from hoodie.model import commits, files, key_changes, schemas, settings, table_config
 
 _STAMPS = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
@@ -91,6 +92,7 @@ def _rewritten(
             target.watch(merging.ChangedRows(before=None, after=added))
         stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
         keys = None
+        pairs = pairs_of_new_rows(target, added)
         if target.tracks_keys:
             added_keys = added.column(schemas.RECORD_KEY).combine_chunks()
             keys = key_changes.KeyChanges(added=added_keys)
@@ -98,14 +100,17 @@ def _rewritten(
         blocks: list[changes.Change] = [changed, *_deletes(batch)]
         merge = merging.SliceMerge(blocks, rules, columns, columns.names, stamps=_STAMPS)
         merge.watch = target.watch
-        seen = _KeyWatch(batch) if target.tracks_keys else None
+        is_watched = target.tracks_keys or target.indexed_columns
+        seen = _KeyWatch(batch, target.indexed_columns) if is_watched else None
         rows = _merged(base_rows, merge, seen)
         stat = writing.write_base_file(target, rows, schema, write_settings)
         counts = merge.counts
-        keys = None if seen is None else seen.changes()
+        keys = seen.changes() if seen is not None and target.tracks_keys else None
+        pairs = {} if seen is None else seen.pairs()
     return replace(
         stat,
         keys=keys,
+        pairs=pairs,
         inserts=counts.inserted,
         updates=counts.updated - counts.kept,
         deletes=counts.deleted + counts.missed,
@@ -183,31 +188,66 @@ def _merged(
     yield added
 
 
-class _KeyWatch:
-    """Finds which keys of a batch a file group gains and loses while it is rewritten."""
+def pairs_of_new_rows(
+    target: writing.FileTarget, rows: pa.Table
+) -> Mapping[str, key_changes.KeyChanges]:
+    """Return the pairs of rows that are added to a file group, by column; as of a stat."""
+    return {
+        column: key_changes.KeyChanges(added=secondary_keys.of_rows(column, rows))
+        for column in target.indexed_columns
+    }
 
-    def __init__(self, batch: writing.LogRows) -> None:
+
+class _KeyWatch:
+    """Finds which keys, and pairs, of a batch a file group gains and loses while it is rewritten.
+
+    Rows of other keys stay as they are.
+    """
+
+    def __init__(self, batch: writing.LogRows, columns: Sequence[str]) -> None:
         both = [batch.record_keys, batch.deleted_keys]
         self._keys = pc.unique(pa.chunked_array([each for each in both if each is not None]))
-        self._before: list[pa.Array] = []
-        self._after: list[pa.Array] = []
+        self._columns = columns
+        self._before: list[pa.Table] = []
+        self._after: list[pa.Table] = []
 
     def saw(self, before: pa.Table, after: pa.Table) -> None:
         """See rows before the merge and after it."""
-        self._before += self._own(before)
-        self._after += self._own(after)
+        self._before.append(self._own(before))
+        self._after.append(self._own(after))
 
-    def _own(self, rows: pa.Table) -> list[pa.Array]:
-        keys = rows.column(schemas.RECORD_KEY)
-        return list(keys.filter(pc.is_in(keys, value_set=self._keys)).chunks)
+    def _own(self, rows: pa.Table) -> pa.Table:
+        rows = rows.select(list(dict.fromkeys([schemas.RECORD_KEY, *self._columns])))
+        return rows.filter(pc.is_in(rows.column(schemas.RECORD_KEY), value_set=self._keys))
 
     def changes(self) -> key_changes.KeyChanges:
-        """Return them, once all rows were seen; of several rows of one key one may go alone."""
-        before = pa.chunked_array(self._before, pa.string()).combine_chunks()
-        after = pa.chunked_array(self._after, pa.string()).combine_chunks()
-        return key_changes.KeyChanges(
-            added=pc.unique(_without(after, before)), removed=pc.unique(_without(before, after))
+        """Return the keys, once all rows were seen; of several rows of one key one may go alone."""
+        before, after = (
+            pa.chunked_array(
+                [chunk for each in rows for chunk in each.column(schemas.RECORD_KEY).chunks],
+                pa.string(),
+            ).combine_chunks()
+            for rows in (self._before, self._after)
         )
+        return _difference(before, after)
+
+    def pairs(self) -> Mapping[str, key_changes.KeyChanges]:
+        """Return the pairs, by column, once all rows were seen."""
+        if not self._columns:
+            return {}
+        before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
+        return {
+            column: _difference(
+                secondary_keys.of_rows(column, before), secondary_keys.of_rows(column, after)
+            )
+            for column in self._columns
+        }
+
+
+def _difference(before: pa.Array, after: pa.Array) -> key_changes.KeyChanges:
+    return key_changes.KeyChanges(
+        added=pc.unique(_without(after, before)), removed=pc.unique(_without(before, after))
+    )
 
 
 def _without(keys: pa.Array, others: pa.Array) -> pa.Array:

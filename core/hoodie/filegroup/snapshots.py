@@ -287,6 +287,11 @@ class Snapshot:
             return found
         return found.requested_until(self.moment.time)
 
+    def newest_slices(self) -> list[files.FileSlice]:
+        """Return the newest slice of each file group, by partition path."""
+        view = self.view
+        return [each for path in view.partitions() for each in view.latest_slices(path)]
+
     @property
     def known(self) -> CommittedInstants:
         """Which log blocks count, as a value for any process."""

@@ -63,6 +63,8 @@ class FileTarget:
         logs_before: Bare names of that slice's log files, where the table captures change data.
         statistics: Which ones are gathered of the files.
         tracks_keys: Whether stats have the keys that the write adds and removes.
+        indexed_columns: Those of whose values stats of base files have the pairs that the write
+            adds and removes.
         watch: Called with what a merge into a base file changes.
     """
 
@@ -77,6 +79,7 @@ class FileTarget:
     logs_before: tuple[str, ...] = ()
     statistics: file_statistics.Wanted = file_statistics.NOTHING
     tracks_keys: bool = False
+    indexed_columns: tuple[str, ...] = ()
     watch: merging.Watch | None = None
 
 

@@ -4,7 +4,8 @@
         a `Progress`, as JSON
 
 Nothing is decided by it: a builder that cannot write it builds all the same, and of one that died
-it says what that has done. The time left is that of the phase, by what it has taken so far.
+it says what that has done. The time left is that of the build, up to its publication
+(`build_outlook`); of one whose phases are not known that of the phase.
 """
 
 import logging
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie import clock, errors
+from hoodie.metadata import build_outlook
 from hoodie.model import instants, json_values
 from hoodie.storage.protocol import Storage
 from hoodie.transaction import layout
@@ -35,7 +37,7 @@ class Progress:
         done: Of `total`, in units.
         total: 0 if the phase has no units.
         unit: What is counted, such as files.
-        left_ms: Until the phase ends, by what it has taken; None if that is not known.
+        left_ms: Until all phases have ended, by what they have taken; None if that is not known.
         updated_ms: When it was so, since the epoch, by the builder's clock.
     """
 
@@ -82,12 +84,21 @@ class Reporter:
         self._hear = hear
         self._path = None if requested_time is None else path_of(requested_time)
         self._phase = ""
+        self._expected: Sequence[build_outlook.Phase] = ()
+        self._spent_s: list[float] = []
         self._begun_s = self._written_s = builder_clock.monotonic_s()
         self._is_written = False
 
     def __call__(self, phase: str) -> None:
         """Say what is done next."""
         self.count(phase, 0, 0)
+
+    def expect(self, phases: Sequence[build_outlook.Phase]) -> None:
+        """Take the phases that come now, in their order; what was expected before does not count.
+
+        Each is told at least once, and each time under its name.
+        """
+        self._expected, self._spent_s = phases, []
 
     def end(self) -> None:
         """Delete what was said on storage, if anything was; failing to is no failure of a build."""
@@ -102,10 +113,10 @@ class Reporter:
         """Say how far a phase is."""
         now_s = self._clock.monotonic_s()
         if phase != self._phase:
+            self._spend(now_s)
             self._phase, self._begun_s = phase, now_s
-        left_ms = None
-        if 0 < done < total:
-            left_ms = round(1000 * (now_s - self._begun_s) * (total - done) / done)
+        left_s = self._left_s(now_s - self._begun_s, done / total if total else None)
+        left_ms = None if left_s is None else round(1000 * left_s)
         found = Progress(
             phase=phase,
             done=done,
@@ -122,6 +133,32 @@ class Reporter:
             except errors.HoodieError as error:
                 logger.info("%s: progress is not written: %s", self._storage.uri, error)
 
+    def _left_s(self, spent_s: float, share: float | None) -> float | None:
+        """Return the seconds that are left, of the build if its phases are known.
+
+        Args:
+            spent_s: What the phase has taken.
+            share: How much of it is done, of 1; None where it does not say.
+        """
+        number = self._spend(self._begun_s + spent_s)
+        if number is not None:
+            spent = self._spent_s[: number + 1]
+            return build_outlook.left_s(self._expected, number, spent, share)
+        if share is None or not 0 < share < 1:
+            return None
+        return spent_s * (1 - share) / share
+
+    def _spend(self, now_s: float) -> int | None:
+        """Note what the phase has taken until now; return its number among those expected."""
+        names = [each.name for each in self._expected]
+        if self._phase not in names:
+            return None
+        number = names.index(self._phase)
+        # One that had nothing to do was not told.
+        self._spent_s += [0.0] * (number + 1 - len(self._spent_s))
+        self._spent_s[number] = now_s - self._begun_s
+        return number
+
 
 Group = TypeVar("Group", bound=Sized)
 
@@ -134,7 +171,7 @@ def counted_by_group(
     for group in groups:
 
         def count(done: int, before: int = before) -> None:
-            reporter.count("reading bloom filters", before + done, total)
+            reporter.count(build_outlook.FILTERS, before + done, total)
 
         yield group, count
         before += len(group)

@@ -43,6 +43,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import file_names, indexing_avro
 from hoodie.metadata import (
+    build_outlook,
     build_progress,
     index_decisions,
     index_dropping,
@@ -50,6 +51,7 @@ from hoodie.metadata import (
     index_steps,
     initial_filters,
     initial_keys,
+    initial_parts,
     initial_statistics,
     record_index_building,
     secondary_index_building,
@@ -93,7 +95,6 @@ def build(
     transaction: manager.TransactionOptions,
     env: environment.Environment,
     hear: Hear = lambda what: None,
-    wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table that it does not have, and finish what somebody has left.
 
@@ -103,7 +104,6 @@ def build(
         transaction: On whose behalf; with the lock of the table's writers.
         env: Time, ids, threads.
         hear: Hears what is done next.
-        wait_ms: So long writes of other engines are waited for, where there may be any.
 
     Raises:
         InvalidInputError: They are not built, or not in this table, or not of these columns; or its
@@ -118,7 +118,7 @@ def build(
             broken, the build is given up.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        return build_by(client, target, request, env.engine, hear, wait_ms)
+        return build_by(client, target, request, env.engine, hear)
 
 
 def build_by(
@@ -127,7 +127,6 @@ def build_by(
     request: index_decisions.Request,
     engine: Engine,
     hear: Hear = lambda what: None,
-    wait_ms: int = index_sharing.WAIT_MS,
 ) -> results.IndexResult:
     """Build indexes of a table by a client of it; as `build`."""
     refusal = index_decisions.request_refusal(request, target.config, client.settings)
@@ -137,7 +136,7 @@ def build_by(
         refusal = file_statistics.columns_refusal(request.columns, target.config, there.arrow)
     if refusal is not None:
         raise refusal
-    return _Builder(client, target, engine, hear, wait_ms).build(request)
+    return _Builder(client, target, engine, hear).build(request)
 
 
 class _Builder:
@@ -149,14 +148,12 @@ class _Builder:
         target: manager.Target,
         engine: Engine,
         hear: Hear,
-        wait_ms: int,
     ) -> None:
         self._client = client
         self._target = target
         self._engine = engine
         self._listener = hear
         self._hear = build_progress.Reporter(client.storage, client.clock, hear)
-        self._wait_ms = wait_ms
 
     def build(self, request: index_decisions.Request) -> results.IndexResult:
         """Take steps until all is ready."""
@@ -201,9 +198,8 @@ class _Builder:
         if name not in request.names or name not in config.metadata_partitions:
             return
         refusal = index_decisions.kind_refusal(
-            request.names,
+            request,
             config,
-            is_partitioned=request.is_partitioned,
             has_partitioned=index_definitions.is_partitioned(self._client.storage),
         )
         if refusal is not None:
@@ -273,7 +269,7 @@ class _Builder:
         client = self._client
         if opened.config.has_foreign_writers:
             schema = self._target.schema
-            shared = index_sharing.Building(client, schema, self._engine, self._hear, self._wait_ms)
+            shared = index_sharing.Building(client, schema, self._engine, self._hear)
             return shared.build(opened, plan)
         for _ in range(_ROUNDS_MAX):
             begin = functools.partial(
@@ -285,18 +281,23 @@ class _Builder:
                 record_groups=self._record_groups(plan),
             )
             begun = client.lock.decide(begin)
-            record_index = record_index_building.RecordIndexBuild(client, begun, self._hear)
+            runner = initial_parts.Runner(client=client, engine=self._engine, reporter=self._hear)
+            record_index = record_index_building.RecordIndexBuild(client, begun, runner)
             checks: list[lifecycle.Effect] = []
             try:
                 snapshot = snapshots.take(client.storage, begun.config, begun.timeline)
                 data_files = initial_statistics.data_files(snapshot)
+                slices = snapshot.newest_slices()
+                self._hear.expect(
+                    build_outlook.phases(plan.names, [*begun.secondary], data_files, slices)
+                )
                 stats = [
                     *self._statistics(begun, snapshot, data_files),
                     *self._filters(begun, data_files),
                 ]
-                stats += secondary_index_building.write(client, begun, snapshot, self._hear)
+                stats += secondary_index_building.write(client, begun, snapshot, slices, runner)
                 if key_changes.RECORD_INDEX in plan.names:
-                    stats += record_index.write(snapshot)
+                    stats += record_index.write(snapshot, slices)
                     record_index.look_ahead()
                     checks.append(record_index.check)
             except errors.NotFoundError as error:
@@ -341,7 +342,8 @@ class _Builder:
         reading = initial_statistics.Reading(
             begun.schema,
             self._engine,
-            count=functools.partial(self._hear.count, "reading statistics"),
+            count=functools.partial(self._hear.count, build_outlook.STATISTICS),
+            scratch_folder=self._client.settings.scratch_folder,
         )
         bases = initial_statistics.gather(
             snapshot, data_files, source, reading, self._client.clock.now_ms()

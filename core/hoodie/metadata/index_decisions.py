@@ -65,6 +65,15 @@ class Request:
     secondary: Mapping[str, str] = field(default_factory=dict)
     is_partitioned: bool = False
 
+    def takes_statistics_of(self, columns: Sequence[str] | None) -> bool:
+        """Return whether statistics of columns are those that it asks for.
+
+        Args:
+            columns: Of statistics that there are, or are planned; None for those by default.
+        """
+        wanted = self.columns
+        return wanted is None or (columns is not None and set(columns) == set(wanted))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
@@ -213,22 +222,18 @@ def _partitioned_refusal(
 
 
 def kind_refusal(
-    names: Sequence[str],
-    config: table_config.TableConfig,
-    *,
-    is_partitioned: bool,
-    has_partitioned: bool,
+    request: Request, config: table_config.TableConfig, *, has_partitioned: bool
 ) -> errors.HoodieError | None:
     """Return why a table that has a record index cannot have another.
 
     Args:
-        names: As they were asked for.
+        request: What is asked for.
         config: The table's configuration.
-        is_partitioned: Whether a record index was asked for that is one of each partition.
-        has_partitioned: Whether the one that the table has is.
+        has_partitioned: Whether the one that the table has is one of each partition.
     """
     name = key_changes.RECORD_INDEX
-    is_there = name in names and name in config.metadata_partitions
+    is_partitioned = request.is_partitioned
+    is_there = name in request.names and name in config.metadata_partitions
     if not is_there or is_partitioned is has_partitioned:
         return None
     return errors.InvalidInputError(
@@ -281,11 +286,13 @@ def _secondary_index_refusal(
     found = [name for name in names if secondary_indexes.is_one(name)]
     if not found:
         return None
-    if config.has_foreign_writers:
+    every = {*found, *filter(secondary_indexes.is_one, config.metadata_partitions)}
+    if config.has_foreign_writers and not config.is_copy_on_write and len(every) > 1:
         return errors.UnsupportedError(
-            f"other engines may write {config.name}, and this version does not build {found[0]} "
-            "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
-            "have Apache Hudi build it (CREATE INDEX)"
+            f"other engines may write {config.name}, a merge-on-read table, of which writers of "
+            f"Apache Hudi keep one secondary index up, and there would be "
+            f"{', '.join(sorted(every))}: expected one, or that no other engine writes the table "
+            "(`hoodie configure --no-foreign-writers`)"
         )
     if key_changes.RECORD_INDEX not in (*names, *config.metadata_partitions):
         return errors.InvalidInputError(
@@ -388,7 +395,7 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
     Raises:
         ConflictError: Other indexes are being built, or another engine builds.
     """
-    names, columns = request.names, request.columns
+    names = request.names
     ready = set(config.metadata_partitions)
     missing = tuple(name for name in in_order(names) if name not in ready)
     for build in builds:
@@ -398,8 +405,8 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
                 f"{', '.join(build.plan.names)}: wait until it has, or give the plan up by `hoodie "
                 "index drop`"
             )
-        has_others = file_statistics.COLUMN_STATS in build.plan.names and not _are_wanted(
-            build.columns, columns
+        has_others = file_statistics.COLUMN_STATS in build.plan.names and not (
+            request.takes_statistics_of(build.columns)
         )
         if build.is_given_up or has_others or ready.intersection(build.plan.names):
             return GiveUp(build)
@@ -415,15 +422,11 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
             "expected no other index: finish it by `hoodie index build`, or give it up by `hoodie "
             "index drop`"
         )
-    if not _are_wanted(config.statistics_columns, columns):
+    if not request.takes_statistics_of(config.statistics_columns):
         old = ready.intersection((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
         if old:
             return Drop(tuple(sorted(old)))
     return Schedule(missing) if missing else Nothing()
-
-
-def _are_wanted(there: Sequence[str] | None, columns: Sequence[str] | None) -> bool:
-    return columns is None or (there is not None and set(there) == set(columns))
 
 
 def drop_refusal(

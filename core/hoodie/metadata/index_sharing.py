@@ -26,6 +26,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie import errors
+from hoodie.engine import local
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     key_footers,
@@ -36,18 +37,29 @@ from hoodie.filegroup import (
 from hoodie.format import bloom_filters, indexing_avro, metadata_schemas
 from hoodie.format.metadata_avro import Value
 from hoodie.metadata import (
+    build_outlook,
     build_progress,
     index_decisions,
     index_steps,
     initial_filters,
     initial_keys,
+    initial_parts,
     initial_statistics,
     late_changes,
     partition_bases,
     partition_making,
     shared_keys,
+    shared_pairs,
 )
-from hoodie.model import file_statistics, instants, key_changes, plans, schemas, table_config
+from hoodie.model import (
+    file_statistics,
+    instants,
+    key_changes,
+    plans,
+    schemas,
+    secondary_indexes,
+    table_config,
+)
 from hoodie.timeline import active, contents, index_definitions, table_properties, true_time
 from hoodie.transaction import (
     heartbeats,
@@ -60,9 +72,6 @@ from hoodie.transaction import (
 from hoodie.transaction.client import Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
-
-WAIT_MS = 900_000
-"""So long is waited for other engines, as Apache Hudi's indexer does."""
 
 FILTER_BYTES_MAX = 512 << 20
 """Bloom filters of this length are held in memory, and uploaded under the lock."""
@@ -129,7 +138,6 @@ class Building:
         schema: schemas.TableSchema,
         engine: Engine,
         reporter: build_progress.Reporter,
-        wait_ms: int,
     ) -> None:
         """Put the parts together.
 
@@ -138,13 +146,11 @@ class Building:
             schema: The table's columns, if no commit has them.
             engine: Looks into several files at once.
             reporter: Is told what is done next.
-            wait_ms: So long other engines are waited for.
         """
         self._client = client
         self._schema = schema
         self._engine = engine
         self._reporter = reporter
-        self._wait_ms = wait_ms
         self._deadline_s: float | None = None
 
     def build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
@@ -188,20 +194,27 @@ class Building:
 
     def _wait(self, reason: _NotYetError, opened: OpenAction) -> None:
         """Wait a moment for other engines, but not for ever."""
-        clock = self._client.clock
+        clock, wait_s = self._client.clock, self._client.settings.index_wait_s
         now_s = clock.monotonic_s()
         if self._deadline_s is None:
-            self._deadline_s = now_s + self._wait_ms / 1000
+            self._deadline_s = now_s + wait_s
         if now_s >= self._deadline_s:
             raise WaitedInVainError(
-                f"{opened.inflight} of {self._client.storage.uri} is given up after "
-                f"{self._wait_ms // 1000} s: {reason}. Build the index when writes of other "
-                "engines pause, or have one of them build it"
+                f"{opened.inflight} of {self._client.storage.uri} is given up after {wait_s} s: "
+                f"{reason}. Build the index when writes of other engines pause, or have one of "
+                "them build it"
             )
         opened.heartbeat.check()
         self._reporter(f"waiting: {reason}")
         if reason.is_waited:
             clock.sleep_s(_POLL_S)
+
+
+def _nearby(engine: Engine) -> Engine:
+    """Return an engine of this process: a task elsewhere takes longer to begin than a file."""
+    if not engine.is_distributed:
+        return engine
+    return local.LocalEngine(min(engine.parallelism, local.processors()))
 
 
 class _Look:
@@ -235,17 +248,32 @@ class _Look:
         self._filters: dict[str, bloom_filters.StoredFilter] = {}
         snapshot = snapshots.take(client.storage, self.config, self._timeline)
         data_files = initial_statistics.data_files(snapshot)
+        slices = snapshot.newest_slices()
         columns = stored_schemas.columns_of(client.storage, self.config, self._timeline, schema)
+        record_groups = index_steps.NO_RECORD_GROUPS
+        if key_changes.RECORD_INDEX in names or any(map(secondary_indexes.is_one, names)):
+            record_groups = initial_keys.count_file_groups(
+                client, snapshot, engine, is_partitioned=plan.is_partitioned
+            )
+        secondary = index_steps.secondary_of(
+            client, plan, self.config, columns, record_groups.get(None, 0)
+        )
+        reporter.expect(build_outlook.phases(names, [*secondary], data_files, slices))
         self.since = index_steps.with_columns(
             replace(self.config, metadata_partitions=(*self.config.metadata_partitions, *names)),
             plan,
         )
         wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
         reading = initial_statistics.Reading(
-            columns, engine, count=functools.partial(reporter.count, "reading statistics")
+            columns,
+            engine,
+            count=functools.partial(reporter.count, build_outlook.STATISTICS),
+            scratch_folder=client.settings.scratch_folder,
         )
+        # Files of later changes are few, and may be looked into under the lock.
+        nearby = replace(reading, engine=_nearby(engine))
         statistics = late_changes.Statistics(
-            schema=columns, wanted=wanted, reading=reading, bases={}
+            schema=columns, wanted=wanted, reading=nearby, bases={}
         )
         self._has_statistics = not initial_statistics.FILE_GROUPS.keys().isdisjoint(names)
         if self._has_statistics:
@@ -271,21 +299,22 @@ class _Look:
                 ],
             )
 
+        runner = initial_parts.Runner(client=client, engine=engine, reporter=reporter)
+        self._pairs = [
+            shared_pairs.SharedPairs(client, self.config, columns, snapshot, each, runner)
+            for each in secondary.items()
+        ]
         self._keys = None
         if key_changes.RECORD_INDEX in names:
+            layout = initial_keys.Layout.of(record_groups, is_partitioned=plan.is_partitioned)
             self._keys = shared_keys.SharedKeys(
-                client,
-                self.config,
-                columns,
-                snapshot,
-                initial_keys.Layout.of(
-                    initial_keys.count_file_groups(
-                        client, snapshot, engine, is_partitioned=plan.is_partitioned
-                    ),
-                    is_partitioned=plan.is_partitioned,
-                ),
-                reporter,
+                client, self.config, columns, snapshot, layout, runner
             )
+
+    @property
+    def secondary(self) -> Sequence[secondary_indexes.Definition]:
+        """The secondary indexes."""
+        return [each.definition for each in self._pairs]
 
     @property
     def wanted(self) -> file_statistics.Wanted:
@@ -310,16 +339,12 @@ class _Look:
         if changes_max is not None and number > changes_max:
             raise _NotYetError(f"{number} changes have completed meanwhile", is_waited=False)
         found = list(late_changes.since(storage, self._timeline, timeline))
-        if self._keys is not None:
-            for each in timeline.completed:
-                if each not in known and each.action is instants.Action.REPLACE_COMMIT:
+        if self._keys is not None or self._pairs:
+            new = [each for each in timeline.completed if each not in known]
+            for each in new:
+                if each.action is instants.Action.REPLACE_COMMIT:
                     raise late_changes.OutdatedError(f"{each} retired file groups")
-            length = shared_keys.length_of(found)
-            if changes_max is not None and length > shared_keys.BYTES_UNDER_LOCK_MAX:
-                raise _NotYetError(
-                    f"files of {length >> 20} MiB have come meanwhile", is_waited=False
-                )
-            self._keys.catch_up(timeline, found)
+            self._catch_up_keys(timeline, found, is_under_lock=changes_max is not None)
         if self._has_statistics:
             if found:
                 # Before its files are read as if it had not.
@@ -334,6 +359,22 @@ class _Look:
             )
         self._changes += found
         self._timeline = timeline
+
+    def _catch_up_keys(
+        self,
+        timeline: active.ActiveTimeline,
+        changes: Sequence[metadata_records.Changes],
+        *,
+        is_under_lock: bool,
+    ) -> None:
+        """Look into the files of changes for keys, and for pairs of secondary indexes."""
+        length = shared_keys.length_of(changes)
+        if is_under_lock and length > shared_keys.BYTES_UNDER_LOCK_MAX:
+            raise _NotYetError(f"files of {length >> 20} MiB have come meanwhile", is_waited=False)
+        if self._keys is not None:
+            self._keys.catch_up(timeline, changes)
+        for each in self._pairs:
+            each.catch_up(timeline, changes)
 
     def is_redefined(self) -> bool:
         """Return whether there are statistics of other columns by now; a request if there are any.
@@ -377,6 +418,7 @@ class _Look:
             if self.is_partitioned:
                 paths = index_steps.partition_paths(self._client, self._timeline)
             found[key_changes.RECORD_INDEX] = self._keys.content(paths)
+        found |= {each.definition.partition: each.content() for each in self._pairs}
         if self._has_filters:
             late = metadata_records.Changes(
                 written=[
@@ -460,6 +502,8 @@ def _make(
     look.catch_up(scope.timeline, CHANGES_UNDER_LOCK_MAX)
     look.check_columns()
     left = index_decisions.without(look.names, config)
+    # By what is defined Apache Hudi's readers use what is about to be deleted.
+    index_definitions.remove(client.storage, [each.partition for each in look.secondary])
     if left:
         # Of a builder that died while it published, or may be about to go on: that fails now.
         config = table_properties.update(client.storage, left, client.clock, is_ours)
@@ -478,14 +522,14 @@ def _make(
     partition_making.make_all(
         client, scope, index_steps.beside(client), time, look.contents(time), is_ours
     )
-    _publish(client, scope, config, look.names, defined, is_ours)
+    _publish(client, scope, config, look, defined, is_ours)
 
 
 def _publish(
     client: Client,
     scope: table_lock.LockScope,
     config: table_config.TableConfig,
-    names: Sequence[str],
+    look: _Look,
     defined: Mapping[str, str],
     is_ours: markers.Check,
 ) -> None:
@@ -495,6 +539,8 @@ def _publish(
 
     1. inflight, built by this project: whoever takes the lock from now on logs there. Then the lock
        must still be held, and nothing be new on the timeline: nothing has completed that they lack.
+       Then secondary indexes are defined: by that readers of other engines use them, and their
+       writers know their columns; those of this project know them by the properties.
     2. ready for other engines: a writer of theirs whose option is off did not log, and drops them.
     3. ready for this project as well, if the lock is still held.
 
@@ -506,7 +552,7 @@ def _publish(
         client: Whose they are.
         scope: In which they were made.
         config: The table's configuration, without them.
-        names: The partitions.
+        look: What they are made of.
         defined: Properties that change with them.
         is_ours: Called before each change.
 
@@ -520,10 +566,13 @@ def _publish(
         table_properties.update(client.storage, changes, client.clock, is_ours)
 
     names_text = index_decisions.names_text
-    building, ready = config.metadata_partitions_inflight, config.metadata_partitions
+    names, building = look.names, config.metadata_partitions_inflight
+    ready = config.metadata_partitions
+    columns = {secondary_indexes.column_key(each.partition): each.column for each in look.secondary}
     change(
         {
             **defined,
+            **columns,
             table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text({*building, *names}),
             table_config.METADATA_PARTITIONS_OWN_KEY: names_text(set(names)),
         }
@@ -531,13 +580,16 @@ def _publish(
     begun = _seen(active.listed(client.storage)) - _seen(scope.timeline)
     if begun:
         raise late_changes.OutdatedError(f"{', '.join(map(str, begun))} came without the lock")
+    if columns:
+        is_ours()
+        index_definitions.put_of_secondary_indexes(client.storage, lambda: look.secondary)
     change(
         {
             table_config.METADATA_PARTITIONS_KEY: names_text({*ready, *names}),
             table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text(set(building)),
         }
     )
-    change({table_config.METADATA_PARTITIONS_OWN_KEY: None})
+    change({table_config.METADATA_PARTITIONS_OWN_KEY: None, **dict.fromkeys(columns)})
 
 
 def _seen(timeline: active.ActiveTimeline) -> set[instants.Instant]:

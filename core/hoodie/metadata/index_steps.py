@@ -217,7 +217,7 @@ def begin(
     columns = stored_schemas.columns_of(client.storage, config, scope.timeline, schema)
     wanted = wanted_statistics(client.storage, config, since, columns)
     changes |= define_statistics(client.storage, config, since, wanted)
-    secondary = _secondary(client, plan, config, columns, record_groups.get(None, 0))
+    secondary = secondary_of(client, plan, config, columns, record_groups.get(None, 0))
     occupied: frozenset[str] = frozenset()
     if key_changes.RECORD_INDEX in plan.names:
         if plan.is_partitioned:
@@ -283,7 +283,7 @@ def begin(
     )
 
 
-def _secondary(
+def secondary_of(
     client: Client,
     plan: plans.Indexing,
     config: table_config.TableConfig,
@@ -291,6 +291,13 @@ def _secondary(
     count: int,
 ) -> Mapping[secondary_indexes.Definition, int]:
     """Return the secondary indexes of a plan, and how many file groups each is made with.
+
+    Args:
+        client: Of the table.
+        plan: The plan.
+        config: The table's configuration.
+        columns: The table's.
+        count: So many they get at least; what earlier ones have left is counted as well.
 
     Raises:
         FormatError: The plan does not name a column.

@@ -1,19 +1,19 @@
 """The keys that a record index begins with: those of all rows, by the file groups of the index.
 
-They go through scratch space into a part for each file group of the index, which is sorted then.
-While they are read nobody is refused a key, so that one may be in two file groups of the data: it
+They are brought together by the file groups of the index (`initial_parts`), and sorted then. While
+they are read nobody is refused a key, so that one may be in two file groups of the data: it
 cannot be in the index.
 
-Memory: the keys of one file group of the index, and some pieces of slices that are read at once.
-Source: `HoodieBackedTableMetadataWriter.java` (initializeRecordIndexPartition),
-`HoodieTableMetadataUtil.java` (estimateFileGroupCount); protocol.md: Indexes built beside writers.
+Memory: as of `initial_parts`. Source: `HoodieBackedTableMetadataWriter.java`
+(initializeRecordIndexPartition), `HoodieTableMetadataUtil.java` (estimateFileGroupCount);
+protocol.md: Indexes built beside writers.
 """
 
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     held_keys,
@@ -34,12 +33,13 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import record_locations
-from hoodie.metadata import build_progress, index_decisions, index_steps
+from hoodie.metadata import build_outlook, index_decisions, index_steps, initial_parts
 from hoodie.model import files, key_changes
 from hoodie.model.key_changes import NOWHERE
-from hoodie.storage import scratch
 from hoodie.storage.protocol import Storage
 from hoodie.transaction.client import Client
+
+Result = TypeVar("Result")
 
 GROUPS_OF_TABLE = (10, 10_000)
 GROUPS_OF_PARTITION = (1, 10)
@@ -52,8 +52,6 @@ _GROWTH = 2
 _RECORD_BYTES = 48
 _GROUP_BYTES = 1 << 30
 
-_SPILLED_BYTES = 64 << 20
-_WAITING_BYTES = 64 << 20
 _PIECE_ROWS = 1 << 16
 _NAMED_MAX = 3
 
@@ -138,112 +136,91 @@ class Layout:
                 yield own[number], keys.filter(pa.array(numbers == number))
 
 
-def read_all(
-    client: Client,
-    slices: Sequence[files.FileSlice],
-    read: Callable[[files.FileSlice, placing.Memory], Iterator[pa.ChunkedArray]],
-    count: Callable[[int, int, str], object],
-) -> Iterator[tuple[int, pa.ChunkedArray]]:
-    """Yield what is read of slices, several at once, with the slice's number.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyWork(Generic[Result]):
+    """The keys of all rows, by the file groups of a record index (`initial_parts`).
 
-    Args:
-        client: Whose threads, memory and scratch space that takes.
-        slices: The slices.
-        read: Yields pieces of a slice within some memory.
-        count: Is told how far it is, in file slices.
+    Attributes:
+        source: The table.
+        layout: Of the index.
+        groups: The file groups of the slices, by the numbers of these.
+        values: What is recorded of a key in each.
+        write: Takes the number of a file group of the index, and its records in order, in pieces.
     """
-    threads = client.parallelism
-    memory = placing.Memory(
-        bytes_max=client.settings.compaction_memory_bytes // threads,
-        scratch_folder=client.settings.scratch_folder,
-    )
 
-    def pieces(number: int) -> Iterator[tuple[int, pa.ChunkedArray]]:
-        for piece in read(slices[number], memory):
-            yield number, piece
+    source: held_keys.KeySource
+    layout: Layout
+    groups: Sequence[files.FileGroupId]
+    values: Sequence[bytes]
+    write: Callable[[int, Iterator[pa.Table]], Result]
 
-    def size(piece: tuple[int, pa.ChunkedArray]) -> int:
-        return int(piece[1].nbytes)
+    reading = build_outlook.KEYS
+    writing = build_outlook.KEYS_WRITTEN
 
-    bound = ahead.Bound(size_of=size, size_max=_WAITING_BYTES)
-    counted = -1
-    for number, piece in ahead.streams(pieces, range(len(slices)), threads, bound):
-        if number != counted:
-            count(number, len(slices), "file slices")
-            counted = number
-        yield number, piece
-
-
-class InitialKeys:
-    """The keys of all rows, in scratch space; to be closed."""
-
-    def __init__(
-        self,
+    @classmethod
+    def of(
+        cls,
         client: Client,
         source: held_keys.KeySource,
         layout: Layout,
-        view_slices: Iterable[files.FileSlice],
-        reporter: build_progress.Reporter,
-    ) -> None:
-        """Read them.
+        slices: Sequence[files.FileSlice],
+        write: Callable[[int, Iterator[pa.Table]], Result],
+    ) -> "KeyWork[Result]":
+        """Return the work for a table.
 
         Args:
             client: Whose build it is.
             source: The table.
             layout: Of the index.
-            view_slices: All slices of the table.
-            reporter: Is told how far it is.
+            slices: All slices of the table.
+            write: As of the class.
 
         Raises:
-            NotFoundError: A file was removed meanwhile.
-            FormatError: A data file is broken, or the metadata table does not have its partition.
-            StorageError: The storage failed, or the scratch folder is full.
+            FormatError: The metadata table does not have a partition.
         """
-        self.slices = list(view_slices)
-        self._client = client
-        self._layout = layout
-        for each in self.slices:
+        for each in slices:
             if layout.key_space(each.group.partition_path) not in layout.places:
                 raise errors.FormatError(
                     f"the metadata table of {client.storage.uri} does not have the partition "
                     f"{each.group.partition_path}: rebuild it by `hoodie metadata init --rebuild`"
                 )
-        folder = client.settings.scratch_folder
-        self._parts = scratch.Parts(folder, len(layout.groups), _SPILLED_BYTES)
-        try:
-            self._spill(source, reporter)
-        except BaseException:
-            self._parts.close()
-            raise
+        return cls(
+            source=source,
+            layout=layout,
+            groups=[each.group for each in slices],
+            values=[_record(client, each) for each in slices],
+            write=write,
+        )
 
-    def close(self) -> None:
-        """Free the scratch space."""
-        self._parts.close()
+    @property
+    def count(self) -> int:
+        """So many file groups the index has."""
+        return len(self.layout.groups)
 
-    def records(self, number: int) -> Iterator[pa.Table]:
-        """Yield the records of one of the index's file groups, in order, in pieces.
+    def read(
+        self, number: int, file_slice: files.FileSlice, memory: placing.Memory
+    ) -> Iterator[initial_parts.Placed]:
+        """Yield the keys of a slice's rows."""
+        own = self.layout.places[self.layout.key_space(file_slice.group.partition_path)]
+        for keys in stored_keys.of_slice(self.source, file_slice, memory):
+            rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], LOCATED)
+            yield rows, own.start + metadata_records.places(keys, len(own))
+
+    def finish(self, number: int, pieces: Sequence[pa.Table]) -> Result:
+        """Write the records of one of the index's file groups.
 
         Raises:
             InvalidInputError: A key is in two file groups.
         """
-        found = self._located(list(self._parts.tables(number)))
-        values = pa.array([_record(self._client, each) for each in self.slices], pa.binary())
+        return self.write(number, self._records(pieces))
+
+    def _records(self, pieces: Sequence[pa.Table]) -> Iterator[pa.Table]:
+        found = self._located(pieces)
+        values = pa.array(self.values, pa.binary())
         for first in range(0, found.num_rows, _PIECE_ROWS):
             piece = found.slice(first, _PIECE_ROWS)
             taken = values.take(piece.column("group").combine_chunks())
             yield pa.table([piece.column("key"), taken], metadata_merging.SCHEMA)
-
-    def _spill(self, source: held_keys.KeySource, reporter: build_progress.Reporter) -> None:
-        def read(file_slice: files.FileSlice, memory: placing.Memory) -> Iterator[pa.ChunkedArray]:
-            return stored_keys.of_slice(source, file_slice, memory)
-
-        count = functools.partial(reporter.count, "reading record keys")
-        for number, keys in read_all(self._client, self.slices, read, count):
-            rows = pa.table([keys.cast(pa.binary()), pa.repeat(number, len(keys))], LOCATED)
-            path = self.slices[number].group.partition_path
-            own = self._layout.places[self._layout.key_space(path)]
-            self._parts.add(rows, own.start + metadata_records.places(keys, len(own)))
-        self._parts.flush()
 
     def _located(self, pieces: Sequence[pa.Table]) -> pa.Table:
         """Return keys in order, each once, with the numbers of their slices.
@@ -260,8 +237,9 @@ class InitialKeys:
         if len(apart):
             keys = found.column("key").take(pa.array(apart[:_NAMED_MAX]))
             first = int(apart[0])
-            held_by = [self.slices[int(groups[each])].group for each in (first - 1, first)]
-            raise twice(self._client, self._layout, keys.to_pylist(), held_by, len(apart))
+            held_by = [self.groups[int(groups[each])] for each in (first - 1, first)]
+            uri = self.source.storage.uri
+            raise twice(uri, self.layout, keys.to_pylist(), held_by, len(apart))
         return found.filter(pa.array(~repeats))
 
 
@@ -271,7 +249,7 @@ def _record(client: Client, file_slice: files.FileSlice) -> bytes:
 
 
 def twice(
-    client: Client,
+    uri: str,
     layout: Layout,
     keys: Sequence[bytes],
     held_by: Sequence[files.FileGroupId],
@@ -280,7 +258,7 @@ def twice(
     """Return what is said of keys that are in two file groups of the table.
 
     Args:
-        client: Of the table.
+        uri: Of the table.
         layout: Of the index.
         keys: Some of them.
         held_by: The file groups that have the first.
@@ -292,7 +270,7 @@ def twice(
     noun = "key" if count == 1 else "keys"
     where = " and in ".join(map(str, held_by))
     return errors.InvalidInputError(
-        f"{noun} {named}{rest} of {client.storage.uri} cannot be in a record index "
+        f"{noun} {named}{rest} of {uri} cannot be in a record index "
         f"{index_decisions.kind_text(is_partitioned=layout.is_partitioned)}, which has each key "
         f"once there: {texts[0]!r} is in {where}; delete it in all but one of them, and build the "
         "index again"

@@ -6,9 +6,10 @@
 Readers find the records of a file by its name. So files have none whose names are in several
 partitions, as earlier releases of this project wrote them: readers read what has no record.
 
-Some hundred files are looked into at a time, by the threads of the engine. What stays in memory are
-the records, and the base files that are made of them. Files that are gone since they were listed
-have none: what deleted them is added under the lock (`metadata.initialising`).
+Some hundred files are looked into at a time, by the engine. Their records go through scratch space,
+into a part for each file group and first character of a key; what stays in memory are the base
+files that are made of them, which are compressed. Files that are gone since they were listed have
+none: what deleted them is added under the lock (`metadata.initialising`).
 
 Source: `HoodieBackedTableMetadataWriter.java` (initializeColumnStatsPartition,
 initializePartitionStatsIndex), `HoodieTableMetadataUtil.java`
@@ -17,11 +18,14 @@ initializePartitionStatsIndex), `HoodieTableMetadataUtil.java`
 
 import functools
 import itertools
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie import errors
@@ -39,6 +43,7 @@ from hoodie.format import file_names, metadata_avro
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import file_statistics, files, partition_statistics, schemas
 from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.storage import scratch
 
 FILE_GROUPS: Mapping[str, int] = {
     metadata_table.FILES: 1,
@@ -48,6 +53,8 @@ FILE_GROUPS: Mapping[str, int] = {
 """How many file groups each partition of an MDT is made with, in the order of their making."""
 
 _FILES_AT_ONCE = 256
+_FIRST_CHARACTERS = 128
+_SPILLED_BYTES = 64 << 20
 
 Bases = Mapping[str, Sequence[metadata_writing.PreparedBase | None]]
 """The base files of an MDT's partitions; None for file groups without records."""
@@ -62,12 +69,14 @@ class Reading:
         engine: Looks into several at once.
         hear: Hears of each partition of the data table before its files are looked into.
         count: Called with how many files of how many have been looked into.
+        scratch_folder: A local folder, for the records.
     """
 
     schema: schemas.TableSchema
     engine: Engine
     hear: Callable[[str], object] = lambda partition_path: None
     count: Callable[[int, int], object] = lambda done, total: None
+    scratch_folder: str = field(default_factory=tempfile.gettempdir)
 
 
 class _Place(NamedTuple):
@@ -101,28 +110,52 @@ def gather(
         FormatError: A data file is broken.
         UnsupportedError: One has what is not read.
     """
-    pieces = [metadata_merging.SCHEMA.empty_table()]
-    of_partitions: dict[str, bytes] = {}
+    name = file_statistics.COLUMN_STATS
+    count = FILE_GROUPS[name] * _FIRST_CHARACTERS
     names = Counter(each.name for found in data_files.values() for each in found)
-    looked = _looked_into(
-        _places(snapshot, data_files),
-        sum(map(len, data_files.values())),
-        source,
-        reading,
-        lambda some: pieces.append(
-            _column_records(each for each in some if names[each[0].data_file.name] == 1)
-        ),
-    )
-    for path, of_path in itertools.groupby(looked, key=lambda each: each[0].partition_path):
-        latest = (each for place, found in of_path if place.is_latest for each in found)
-        for each in partition_statistics.of_all_files(path, latest):
-            key = metadata_avro.statistics_prefix(each.column, path)
-            of_partitions[key] = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
-    records = {
-        file_statistics.COLUMN_STATS: pa.concat_tables(pieces),
-        file_statistics.PARTITION_STATS: metadata_merging.table(of_partitions),
+    of_partitions: dict[str, bytes] = {}
+    with scratch.Parts(reading.scratch_folder, count, _SPILLED_BYTES) as parts:
+
+        def take(some: Sequence[_Looked]) -> None:
+            records = _column_records(each for each in some if names[each[0].data_file.name] == 1)
+            if records.num_rows:
+                parts.add(records, _parts_of(records.column("key"), FILE_GROUPS[name]))
+
+        total = sum(map(len, data_files.values()))
+        looked = _looked_into(_places(snapshot, data_files), total, source, reading, take)
+        for path, of_path in itertools.groupby(looked, key=lambda each: each[0].partition_path):
+            latest = (each for place, found in of_path if place.is_latest for each in found)
+            for each in partition_statistics.of_all_files(path, latest):
+                key = metadata_avro.statistics_prefix(each.column, path)
+                record = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
+                of_partitions[key] = record
+        parts.flush()
+        of_files = [
+            _prepared(_in_order(parts, number), now_ms) for number in range(FILE_GROUPS[name])
+        ]
+    partitions = metadata_merging.table(of_partitions)
+    assert FILE_GROUPS[file_statistics.PARTITION_STATS] == 1
+    return {
+        name: of_files,
+        file_statistics.PARTITION_STATS: [_prepared(iter([partitions.sort_by("key")]), now_ms)],
     }
-    return {name: _prepared(name, found, now_ms) for name, found in records.items()}
+
+
+def _parts_of(keys: pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:
+    """Return the part of each key: those of a file group, by first characters in their order."""
+    texts = keys.combine_chunks().cast(pa.binary())
+    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts)]
+    content = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    return metadata_records.places(keys, count) * _FIRST_CHARACTERS + content[offsets]
+
+
+def _in_order(parts: scratch.Parts, group: int) -> Iterator[pa.Table]:
+    """Yield the records of a file group in the order of their keys."""
+    first = group * _FIRST_CHARACTERS
+    for number in range(first, first + _FIRST_CHARACTERS):
+        pieces = list(parts.tables(number))
+        if pieces:
+            yield pa.concat_tables(pieces).sort_by("key")
 
 
 def data_files(snapshot: snapshots.Snapshot) -> Mapping[str, Sequence[listing.DataFile]]:
@@ -212,16 +245,7 @@ def _column_records(looked: Iterable[_Looked]) -> pa.Table:
     )
 
 
-def _prepared(
-    name: str, records: pa.Table, now_ms: int
-) -> Sequence[metadata_writing.PreparedBase | None]:
-    """Return the base files of a partition's file groups."""
-    count = FILE_GROUPS[name]
-    if not records.num_rows:
-        return [None] * count
-    places = metadata_records.places(records.column("key"), count)
-    found: list[metadata_writing.PreparedBase | None] = []
-    for number in range(count):
-        own = records.filter(pa.array(places == number)).sort_by("key")
-        found.append(metadata_writing.prepare_base(own, now_ms) if own.num_rows else None)
-    return found
+def _prepared(records: Iterator[pa.Table], now_ms: int) -> metadata_writing.PreparedBase | None:
+    """Return the base file of a file group; None without records."""
+    base = metadata_writing.prepare_base(records, now_ms)
+    return base if base.records else None

@@ -95,7 +95,8 @@ def initialise(
     """
     reading = None
     if has_statistics:
-        reading = initial_statistics.Reading(target.schema, env.engine, hear)
+        folder = transaction.settings.scratch_folder
+        reading = initial_statistics.Reading(target.schema, env.engine, hear, scratch_folder=folder)
     with closing(manager.open_client(target, transaction, env)) as client:
         initialise_by(client, target.config, reading)
 

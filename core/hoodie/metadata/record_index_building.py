@@ -16,10 +16,10 @@ Memory: that of `initial_keys`, and what was logged since the build began. Sourc
 `HoodieBackedTableMetadataWriter.java`; protocol.md: Indexes built beside writers.
 """
 
+import functools
 import itertools
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -31,11 +31,10 @@ from hoodie.filegroup import (
     index_groups,
     metadata_merging,
     metadata_table,
-    metadata_writing,
     snapshots,
 )
 from hoodie.format import file_names
-from hoodie.metadata import build_progress, index_steps, initial_keys
+from hoodie.metadata import index_steps, initial_keys, initial_parts
 from hoodie.model import commits, files, instants, key_changes
 from hoodie.timeline import active
 from hoodie.transaction import markers, table_lock
@@ -48,16 +47,29 @@ _Logged: TypeAlias = Mapping[instants.InstantTime, pa.Table]
 `initial_keys`."""
 
 
+def _write(
+    writer: initial_parts.BaseWriter,
+    occupied: frozenset[str],
+    number: int,
+    records: Iterator[pa.Table],
+) -> commits.WriteStat | None:
+    """Write a base file; none where there is nothing that it would have, or hide."""
+    first = next(records, None)
+    if first is None and writer.groups[number].file_id not in occupied:
+        return None  # Else what an earlier index, or a builder, has left is hidden.
+    return writer.write(number, itertools.chain([] if first is None else [first], records))
+
+
 class RecordIndexBuild:
     """The build of a record index that has begun."""
 
     def __init__(
-        self, client: Client, begun: index_steps.Begun, reporter: build_progress.Reporter
+        self, client: Client, begun: index_steps.Begun, runner: initial_parts.Runner
     ) -> None:
         """Take what `index_steps.begin` returned; `write` comes first."""
         self._client = client
         self._begun = begun
-        self._reporter = reporter
+        self._runner = runner
         self._layout = initial_keys.Layout.of(
             begun.record_groups, is_partitioned=begun.plan.is_partitioned
         )
@@ -65,11 +77,14 @@ class RecordIndexBuild:
         self._bases: dict[int, files.FileSlice] = {}
         self._logged: dict[str | None, _Logged] = {}
 
-    def write(self, snapshot: snapshots.Snapshot) -> Iterator[commits.WriteStat]:
+    def write(
+        self, snapshot: snapshots.Snapshot, slices: Sequence[files.FileSlice]
+    ) -> Iterator[commits.WriteStat]:
         """Write the base files; each is yielded as soon as it is there.
 
         Args:
             snapshot: Of the timeline on which the build began.
+            slices: The newest ones there.
 
         Raises:
             InvalidInputError: A key is in two file groups.
@@ -77,28 +92,20 @@ class RecordIndexBuild:
             FormatError: A data file is broken.
             StorageError: The storage failed, or the scratch folder is full.
         """
-        view, groups = snapshot.view, self._layout.groups
-        slices = [each for path in view.partitions() for each in view.latest_slices(path)]
+        groups = self._layout.groups
         self._numbers = initial_keys.Numbers(each.group for each in slices)
-        source = self._source(snapshot)
-        with closing(
-            initial_keys.InitialKeys(self._client, source, self._layout, slices, self._reporter)
-        ) as keys:
-            for number, group in enumerate(groups):
-                self._reporter.count("writing the record index", number, len(groups), "file groups")
-                pieces = keys.records(number)
-                first = next(pieces, None)
-                if first is None and group.file_id not in self._begun.occupied:
-                    continue  # Else what an earlier index, or a builder, has left is hidden.
-                stat = metadata_writing.write_base(
-                    index_steps.beside(self._client),
-                    group,
-                    self._begun.time,
-                    file_names.write_token(0, self._begun.opened.stage, 0),
-                    itertools.chain([] if first is None else [first], pieces),
-                    self._client.clock.now_ms(),
-                )
-                self._bases[number] = self._slice(group, stat)
+        token = file_names.write_token(0, self._begun.opened.stage, 0)
+        writer = initial_parts.BaseWriter.of(self._client, self._begun, groups, token)
+        work = initial_keys.KeyWork.of(
+            self._client,
+            self._source(snapshot),
+            self._layout,
+            slices,
+            functools.partial(_write, writer, self._begun.occupied),
+        )
+        for number, stat in self._runner.by_group(slices, work):
+            if stat is not None:
+                self._bases[number] = self._slice(groups[number], stat)
                 yield stat
 
     def look_ahead(self) -> None:
@@ -210,7 +217,9 @@ class RecordIndexBuild:
         twice = [key for key, held_by in holders.items() if len(held_by) > 1]
         if twice:
             held_by = [groups[number] for number in holders[twice[0]][:2]]
-            raise initial_keys.twice(self._client, self._layout, twice, held_by, len(twice))
+            raise initial_keys.twice(
+                self._client.storage.uri, self._layout, twice, held_by, len(twice)
+            )
         last = metadata_merging.last_of_each(claims)
         pairs = zip(last.column("key").to_pylist(), last.column("group").to_pylist(), strict=True)
         newest = dict(pairs)

@@ -15,8 +15,7 @@ protocol.md: Indexes built beside writers.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +32,7 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import file_names, hfile_reading, record_locations
-from hoodie.metadata import build_progress, initial_keys, partition_making
+from hoodie.metadata import initial_keys, initial_parts, partition_making
 from hoodie.model import commits, files, instants, schemas, table_config
 from hoodie.model.key_changes import NOWHERE
 from hoodie.timeline import active
@@ -56,7 +55,7 @@ class SharedKeys:
         schema: schemas.TableSchema,
         snapshot: snapshots.Snapshot,
         layout: initial_keys.Layout,
-        reporter: build_progress.Reporter,
+        runner: initial_parts.Runner,
     ) -> None:
         """Read the keys of all rows.
 
@@ -66,30 +65,38 @@ class SharedKeys:
             schema: Its columns.
             snapshot: Of the look.
             layout: The file groups of the index.
-            reporter: Is told what is done next.
+            runner: Has the keys read.
 
         Raises:
             InvalidInputError: A key is in two file groups.
             UnsupportedError: There are too many keys.
-            HoodieError: As `initial_keys.InitialKeys`.
+            HoodieError: As `initial_parts.Runner.by_group`.
         """
         self._client = client
         self._config = config
         self._schema = schema
         self._layout = layout
-        view = snapshot.view
-        slices = [each for path in view.partitions() for each in view.latest_slices(path)]
+        slices = snapshot.newest_slices()
         self._numbers = initial_keys.Numbers(each.group for each in slices)
         self._times = {
             self._numbers.of(each.group): instants.InstantTime(each.base_instant_time)
             for each in slices
         }
         self._decided: dict[str | None, pa.Table] = {}
-        source = self._source(snapshot)
-        with closing(
-            initial_keys.InitialKeys(client, source, self._layout, slices, reporter)
-        ) as keys:
-            self._bases = self._prepared(keys, reporter)
+        prepare = functools.partial(prepared, client.clock.now_ms())
+        work = initial_keys.KeyWork.of(client, self._source(snapshot), layout, slices, prepare)
+        self._bases: list[metadata_writing.PreparedBase | None] = []
+        size_bytes = 0
+        for _, base in runner.by_group(slices, work):
+            size_bytes += 0 if base is None else len(base.content)
+            if size_bytes > BYTES_MAX:
+                raise errors.UnsupportedError(
+                    f"the record index of {client.storage.uri} has more than "
+                    f"{BYTES_MAX >> 20} MiB, which is the most in a table that other engines "
+                    "write, since it is uploaded under its lock: have a writer of Apache Hudi "
+                    "build it by its option"
+                )
+            self._bases.append(base)
 
     def catch_up(
         self, timeline: active.ActiveTimeline, changes: Sequence[metadata_records.Changes]
@@ -147,32 +154,6 @@ class SharedKeys:
         return partition_making.Content(
             bases=[*self._bases, *[None] * more], groups=layout.groups, logs=logs
         )
-
-    def _prepared(
-        self, keys: initial_keys.InitialKeys, reporter: build_progress.Reporter
-    ) -> list[metadata_writing.PreparedBase | None]:
-        """Return the base file of each file group; None for one without keys."""
-        found: list[metadata_writing.PreparedBase | None] = []
-        size_bytes = 0
-        for number in range(len(self._layout.groups)):
-            reporter.count(
-                "preparing the record index", number, len(self._layout.groups), "file groups"
-            )
-            pieces = list(keys.records(number))
-            base = None
-            if pieces:
-                now_ms = self._client.clock.now_ms()
-                base = metadata_writing.prepare_base(pa.concat_tables(pieces), now_ms)
-                size_bytes += len(base.content)
-            if size_bytes > BYTES_MAX:
-                raise errors.UnsupportedError(
-                    f"the record index of {self._client.storage.uri} has more than "
-                    f"{BYTES_MAX >> 20} MiB, which is the most in a table that other engines "
-                    "write, since it is uploaded under its lock: have a writer of Apache Hudi "
-                    "build it by its option"
-                )
-            found.append(base)
-        return found
 
     def _touched(self, stat: commits.WriteStat) -> int:
         """Return the number of the file group that a file is of, which has its write's time now."""
@@ -238,7 +219,9 @@ class SharedKeys:
         if twice:
             groups = self._numbers.groups
             where = [groups[number] for number in held_by[twice[0]][:2]]
-            raise initial_keys.twice(self._client, self._layout, twice, where, len(twice))
+            raise initial_keys.twice(
+                self._client.storage.uri, self._layout, twice, where, len(twice)
+            )
         found = [held_by.get(key, (NOWHERE,))[0] for key in keys.to_pylist()]
         return pa.table([keys, pa.array(found, pa.int64())], initial_keys.LOCATED)
 
@@ -270,6 +253,21 @@ class SharedKeys:
         return held_keys.KeySource(
             self._client.storage, self._config, self._schema, snapshot.committed.is_committed
         )
+
+
+def prepared(
+    now_ms: int, number: int, records: Iterator[pa.Table]
+) -> metadata_writing.PreparedBase | None:
+    """Return the base file of a file group; None without records.
+
+    Args:
+        now_ms: The time, in milliseconds since the epoch.
+        number: Of the file group, which is the same to all.
+        records: In order, in pieces.
+    """
+    del number
+    pieces = list(records)
+    return metadata_writing.prepare_base(pa.concat_tables(pieces), now_ms) if pieces else None
 
 
 def length_of(changes: Sequence[metadata_records.Changes]) -> int:

@@ -122,6 +122,9 @@ class WriteStat:
         statistics: Of its columns, for the metadata table; never on the timeline.
         keys: Added and removed ones, for a record index; of several files of one file group the
             first has all. None where nobody kept track of them. Never on the timeline.
+        pairs: Those of value and key that secondary indexes gain and lose with the file, as they
+            are stored, by column; none of columns of which nobody kept track. Never on the
+            timeline.
     """
 
     file_id: str
@@ -142,6 +145,7 @@ class WriteStat:
     change_data: tuple[ChangeDataLog, ...] = ()
     statistics: tuple[ColumnStatistics, ...] = ()
     keys: key_changes.KeyChanges | None = None
+    pairs: Mapping[str, key_changes.KeyChanges] = field(default_factory=dict)
 
     @property
     def written(self) -> int:

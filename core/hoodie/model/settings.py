@@ -108,6 +108,7 @@ class WriteSettings:
         compaction_memory_bytes: Memory that compacting one file slice may take.
         scratch_folder: Where a compaction, or the write of a stream, puts what does not fit.
         metadata_delta_commits_max: So many delta commits of the metadata table wait for compaction.
+        index_wait_s: So long a build of an index waits for writes of other engines, in seconds.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -141,6 +142,7 @@ class WriteSettings:
     compaction_memory_bytes: int = 1 << 30
     scratch_folder: str = "/tmp"  # noqa: S108 - as Apache Hudi
     metadata_delta_commits_max: int = 10
+    index_wait_s: int = 900
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -502,6 +504,15 @@ KEYS = (
         field="metadata_delta_commits_max",
         parse=_at_least(1),
         meaning="number of delta commits of the metadata table after which a writer compacts it",
+    ),
+    Key(
+        name="hoodie.metadata.index.check.timeout.seconds",
+        field="index_wait_s",
+        parse=_at_least(0),
+        meaning=(
+            "seconds that a build of an index waits until no write of another engine is pending, "
+            "before it is given up"
+        ),
     ),
     Key(
         name="hoodie.operator.acknowledge.order.dependence",

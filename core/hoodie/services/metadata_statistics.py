@@ -152,8 +152,9 @@ class Comparison:
                     column=there.column,
                     metadata_range="missing",
                     file_range=_text(there),
-                    # Apache Hudi makes none of a column that has no values.
-                    is_relied_on=there.kind is not None or not self._is_shared,
+                    # A column without values has none where another partition brought it in, nor
+                    # where Apache Hudi wrote.
+                    is_relied_on=there.kind is not None,
                 )
             elif partition_statistics.excludes(stated, there):
                 # Whether a partition has nulls is not taken from its record.

@@ -5,7 +5,7 @@ indexes that the table does not have, and commits without the record of our writ
 each option is for is told in docs/spark-writers.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records
@@ -191,20 +191,29 @@ _RECORD_INDEX = (
 _PARTITIONED_RECORD_INDEX = ("hoodie.metadata.record.level.index.enable",)
 
 
-def options_of_indexes(names: Iterable[str], *, is_partitioned: bool = False) -> dict[str, str]:
+def options_of_indexes(
+    names: Iterable[str],
+    *,
+    is_partitioned: bool = False,
+    statistics_columns: Sequence[str] | None = None,
+) -> dict[str, str]:
     """Return the options by which writers of other engines keep indexes up.
 
     Args:
         names: Partitions of a metadata table; a secondary index stays for as long as the record
             index is kept up.
         is_partitioned: Whether a record index is one of each partition.
+        statistics_columns: Those of statistics, if they were chosen.
     """
     of_keys = _PARTITIONED_RECORD_INDEX if is_partitioned else _RECORD_INDEX
     known = {**_INDEXES, key_changes.RECORD_INDEX: of_keys}
     wanted = (
         key_changes.RECORD_INDEX if secondary_indexes.is_one(each) else each for each in names
     )
-    return {key: _flag(True) for name in wanted for key in known.get(name, ())}
+    found = {key: _flag(True) for name in wanted for key in known.get(name, ())}
+    if statistics_columns is not None:
+        found[_STATISTICS_COLUMNS] = ",".join(statistics_columns)
+    return found
 
 
 def _metadata(

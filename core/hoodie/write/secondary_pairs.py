@@ -1,7 +1,7 @@
 """The pairs of value and record key that a write brings to secondary indexes, and takes out.
 
-    gather   before the lock: of each file group that the write touched, the rows before and after
-             it; and those of file groups that it retires
+    gather   before the lock: what the tasks that wrote base files have seen; of other file groups
+             that the write touched, and of those that it retires, the rows before and after it
     settle   in the lock scope: whether others have logged since what hides it
 
 What others do to the same file groups meanwhile is a conflict, so that the rows before are those
@@ -13,8 +13,9 @@ is one pair.
 The newest record of a pair counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a pair that it brings.
 
-Cost: of each file group that is touched two columns of all its rows, twice; of log files those of
-the rows that they have. Requests: a listing of each partition, and those of the reads; in the lock
+Cost: of log files two columns of the rows that they have, before and after, and of base files whose
+tasks did not know of an index those of all rows. Requests: for these a listing of each partition,
+and those of the reads; in the lock
 scope, where others have changed the index since the write began, a listing for each index, and a
 read for each of their log files. Source: `SecondaryIndexRecordGenerationUtils.java` (1.2.0);
 protocol.md: The metadata table.
@@ -168,12 +169,17 @@ def gathered(
             )
     takes_out = write.is_alone and _has_keys_once(storage, config)
 
+    seen = [_seen(definitions, stat) for stat in stats]
+    unseen = [stat for stat, of_task in zip(stats, seen, strict=True) if of_task is None]
+
     def look(snapshot: snapshots.Snapshot) -> "Sequence[_Differences]":
         source = _Source(storage, config, schema, snapshot, definitions, write)
-        return list(_looked(source, stats))
+        return list(_looked(source, unseen))
 
+    found = [of_task for of_task in seen if of_task is not None]
     try:
-        found = snapshots.consistent(storage, config, look)
+        if unseen or write.retired:
+            found += snapshots.consistent(storage, config, look)
     except errors.NotFoundError as error:
         raise errors.WriteConflictError(
             f"{storage.uri} was cleaned while the values of its secondary indexes were read: write "
@@ -182,6 +188,19 @@ def gathered(
     by_index = zip(definitions, zip(*found, strict=True), strict=True) if found else ()
     changes = [_changes(each, of_groups, takes_out=takes_out) for each, of_groups in by_index]
     return Pairs(storage, changes)
+
+
+def _seen(
+    definitions: Sequence[secondary_indexes.Definition], stat: commits.WriteStat
+) -> "_Differences | None":
+    """Return what the task that wrote a base file has seen; None where it does not know all.
+
+    What was there before is what the write meets: a file that is replaced has no logs over it.
+    """
+    if not all(each.column in stat.pairs for each in definitions):
+        return None
+    of_columns = [stat.pairs[each.column] for each in definitions]
+    return [_Difference(added=each.added, removed=each.removed) for each in of_columns]
 
 
 def _has_keys_once(storage: protocol.Storage, config: table_config.TableConfig) -> bool:

@@ -30,9 +30,12 @@ from hoodie.model import (
     key_changes,
     results,
     schema_evolution,
+    schemas,
+    secondary_indexes,
     settings,
     table_config,
 )
+from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions, partition_buckets
 from hoodie.transaction import client, lifecycle, manager, stored_schemas
 from hoodie.write import (
@@ -653,8 +656,27 @@ def _task(
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
         tracks_keys=key_changes.RECORD_INDEX in config.metadata_partitions_kept_up,
+        indexed_columns=_indexed_columns(target.storage, opened.config, stored),
         sort_by=options.sort_by,
     )
+
+
+def _indexed_columns(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+) -> tuple[str, ...]:
+    """Return the columns of secondary indexes, of those that the write's data files have."""
+    definitions = index_definitions.of_secondary_indexes(
+        storage, config, config.metadata_partitions_kept_up
+    )
+    # One that cannot be kept up refuses the write once that completes.
+    named = dict.fromkeys(
+        each.column
+        for each in definitions
+        if secondary_indexes.column_refusal(each, schema.arrow, config.name) is None
+    )
+    return tuple(named)
 
 
 def _known(

@@ -75,6 +75,7 @@ class WriteTask:
         detection: How to find conflicts before writing; None for not.
         statistics: Which ones are gathered of the data files.
         tracks_keys: Whether stats have the keys that the write adds and removes.
+        indexed_columns: Those of secondary indexes, whose pairs stats of base files have.
         sort_by: Columns by which a bulk insert sorts the rows of base files; none for no order.
     """
 
@@ -93,6 +94,7 @@ class WriteTask:
     detection: early_conflicts.Detection | None = None
     statistics: file_statistics.Wanted = file_statistics.NOTHING
     tracks_keys: bool = False
+    indexed_columns: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
 
     @property
@@ -347,6 +349,7 @@ def _written(
             first_row=first_row,
             statistics=task.statistics,
             tracks_keys=task.tracks_keys,
+            indexed_columns=task.indexed_columns,
         )
         is_new = groups.is_new(group_id)
         is_base = (
@@ -578,6 +581,7 @@ def _write_group(
             target.group.file_id,  # Replaced by the writer, which knows the file's name.
         )
         stat = writing.write_base_file(target, [whole], task.file_schema, task.settings)
+        stat = replace(stat, pairs=rewriting.pairs_of_new_rows(target, whole))
         keys = key_changes.KeyChanges(added=changes.record_keys)
         return (replace(stat, keys=keys) if task.tracks_keys else stat,)
     stats = writing.write_log_files(target, changes, task.file_schema, task.settings)

@@ -31,6 +31,8 @@ _FEW_A_CORE = 4
 class SparkEngine:
     """Runs a function over items on a Spark context's executors."""
 
+    is_distributed = True
+
     def __init__(self, context: SparkContext) -> None:
         self._context = context
         self.has_tasks_left = False
@@ -108,6 +110,7 @@ class SparkEngine:
 class LookupEngine:
     """Threads of the driver for few items, Spark's tasks for many: these cost more to begin."""
 
+    is_distributed = True
     has_tasks_left = False
 
     def __init__(self, spark: SparkEngine) -> None:

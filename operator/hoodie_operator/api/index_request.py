@@ -41,6 +41,9 @@ class IndexRequestSpec(fields.Block):
     columns: table_indexes.IndexColumns | None = Field(
         default=None, description="The columns of secondary indexes, by the names of these."
     )
+    statistics_columns: table_indexes.StatisticsColumns | None = Field(
+        default=None, description=table_indexes.STATISTICS_COLUMNS
+    )
     ensure: Ensure = Field(
         default=Ensure.PRESENT,
         description=(
@@ -124,6 +127,9 @@ RULES: rules.Rules[IndexRequestSpec] = rules.Rules(
             holds=lambda spec: table_indexes.may_be_partitioned(spec.indexes, spec.partitioned),
         ),
         table_indexes.columns_rule("", lambda spec: (spec.indexes, spec.columns or {})),
+        *table_indexes.statistics_rules(
+            "", lambda spec: (spec.indexes, spec.statistics_columns or ())
+        ),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(

@@ -183,6 +183,9 @@ class IndexBuildParameters(fields.Block):
     columns: table_indexes.IndexColumns | None = Field(
         default=None, description="The columns of secondary indexes, by the names of these."
     )
+    statistics_columns: table_indexes.StatisticsColumns | None = Field(
+        default=None, description=table_indexes.STATISTICS_COLUMNS
+    )
     validation: table_indexes.Validation = Field(
         default=table_indexes.Validation.NONE,
         description="How much of the table is compared with its metadata table afterwards.",
@@ -336,6 +339,13 @@ def _indexes_to_build(
     return None if how is None else (how.indexes, how.columns or {})
 
 
+def _statistics_to_build(
+    spec: TableActionSpec,
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    how = spec.index_build
+    return None if how is None else (how.indexes, how.statistics_columns or ())
+
+
 def _plan(spec: TableActionSpec) -> compaction_plan.Plan | None:
     return None if spec.compaction is None else spec.compaction.plan
 
@@ -399,6 +409,7 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             ),
         ),
         table_indexes.columns_rule("indexBuild", _indexes_to_build),
+        *table_indexes.statistics_rules("indexBuild", _statistics_to_build),
         rules.Rule(
             name="partitioned-record-index",
             field="indexBuild.partitioned",

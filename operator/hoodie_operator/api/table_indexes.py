@@ -7,12 +7,13 @@ from typing import Annotated, Final, TypeVar
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from hoodie.metadata import index_decisions
-from hoodie.model import key_changes, secondary_indexes
+from hoodie.model import file_statistics, key_changes, secondary_indexes
 from hoodie_operator.api import fields, rules
 
 NAMES: Final = tuple(index_decisions.BUILDABLE)
 _LENGTH_MAX: Final = 128
 _COUNT_MAX: Final = 16
+_STATISTICS_COUNT_MAX: Final = 128
 _SECONDARY: Final = rf"{secondary_indexes.PREFIX}[A-Za-z0-9_]{{1,100}}"
 
 NAME_PATTERN: Final = rf"^({'|'.join(NAMES)}|{_SECONDARY})$"
@@ -38,6 +39,16 @@ IndexColumns = Annotated[
     Field(max_length=_COUNT_MAX),
 ]
 """Columns by the names of their indexes, of which a rule says which there are."""
+
+StatisticsColumns = Annotated[
+    tuple[fields.ColumnName, ...], Field(min_length=1, max_length=_STATISTICS_COUNT_MAX)
+]
+"""Columns of which there are statistics."""
+
+STATISTICS_COLUMNS: Final = (
+    "The columns of column_stats and partition_stats. If the table has them of other columns they "
+    "are dropped, and built again. By default those that there are or, without any, the first 32."
+)
 
 
 PARTITIONED: Final = (
@@ -83,6 +94,46 @@ def columns_rule(block: str, get: Callable[[Spec], _Wanted | None]) -> rules.Rul
         message=f"must have a column for each {prefix}NAME of indexes, and no other",
         cel=f"!has(self.{block}) || ({given})" if block else given,
         holds=lambda spec: (wanted := get(spec)) is None or _have_columns(*wanted),
+    )
+
+
+def statistics_rules(
+    block: str, get: Callable[[Spec], tuple[Sequence[str], Sequence[str]] | None]
+) -> tuple[rules.Rule[Spec], ...]:
+    """Return the rules of columns of statistics.
+
+    Args:
+        block: As of `columns_rule`.
+        get: Returns the indexes and these columns; None for a spec without the block.
+    """
+    path = f"{block}." if block else ""
+    names, columns = f"self.{path}indexes", f"self.{path}statisticsColumns"
+    unless = f"!has(self.{block}) || !has({columns})" if block else f"!has({columns})"
+
+    def has_statistics(spec: Spec) -> bool:
+        found = get(spec)
+        return found is None or not found[1] or file_statistics.COLUMN_STATS in found[0]
+
+    def has_no_duplicates(spec: Spec) -> bool:
+        found = get(spec)
+        return found is None or rules.have_no_duplicates(found[1])
+
+    prefix = f"{block}-" if block else ""
+    return (
+        rules.Rule(
+            name=f"{prefix}statistics-columns",
+            field=f"{path}statisticsColumns",
+            message="is valid with column_stats among the indexes only",
+            cel=f"{unless} || '{file_statistics.COLUMN_STATS}' in {names}",
+            holds=has_statistics,
+        ),
+        rules.Rule(
+            name=f"{prefix}distinct-statistics-columns",
+            field=f"{path}statisticsColumns",
+            message="must not contain a column twice",
+            cel=f"{unless} || {columns}.all(n, {columns}.exists_one(m, m == n))",
+            holds=has_no_duplicates,
+        ),
     )
 
 

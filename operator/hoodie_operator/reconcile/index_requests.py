@@ -11,9 +11,10 @@ What is not complete when the object goes is given up, whatever its deletion pol
 stays half built. An index that another object wants stays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hoodie.metadata import index_decisions
 from hoodie.services import spark_options
 from hoodie_operator.api import index_request, kinds, objects, table_action, table_indexes
 from hoodie_operator.api.conditions import ConditionStatus, Type
@@ -69,12 +70,8 @@ def _closed(world: World, me: objects.IndexRequest, table: objects.Table | None)
     rival = _rival(world, table, me)
     if rival is None:
         return None
-    return stalled(
-        me,
-        Reason.REQUEST_CONFLICT,
-        f"IndexRequest {rival.name} is older and has ensure {rival.spec.ensure.value} for "
-        f"{', '.join(_shared(me, rival))}",
-    )
+    wants = _opposition(me, rival)
+    return stalled(me, Reason.REQUEST_CONFLICT, f"IndexRequest {rival.name} is older and {wants}")
 
 
 def withdrawal(world: World, table: objects.Table, action: objects.Action) -> str | None:
@@ -105,8 +102,25 @@ def _withdrawal_of(
         index_request.Ensure.ABSENT if how is None else index_request.Ensure.PRESENT
     ):
         return f"{me.key} has ensure {me.spec.ensure.value}"
+    if how is None and _asks_for_others(me, action):
+        return f"{me.key} has other statisticsColumns"
     rival = _rival(world, table, me)
-    return None if rival is None else f"{rival.key} has ensure {rival.spec.ensure.value}"
+    return None if rival is None else f"{rival.key} {_opposition(me, rival)}"
+
+
+def _asks_for_others(me: objects.IndexRequest, build: objects.Action) -> bool:
+    """Return whether a build is not of the columns that an object asks for by now."""
+    how = build.spec.index_build
+    return how is not None and not _request(me).takes_statistics_of(how.statistics_columns)
+
+
+def _request(me: objects.IndexRequest) -> index_decisions.Request:
+    return index_decisions.Request(
+        me.spec.indexes,
+        me.spec.statistics_columns,
+        secondary=me.spec.columns or {},
+        is_partitioned=me.spec.partitioned,
+    )
 
 
 def _have(
@@ -115,10 +129,14 @@ def _have(
     """Have the indexes built, and compared with the table."""
     assert seen.config is not None, "it was looked at before"
     me = _compared(world, me, table)
-    names, is_partitioned = me.spec.indexes, me.spec.partitioned
-    other_kind = indexes.kind_refusal(me, seen, names, is_partitioned=is_partitioned)
-    is_complete = not _states_other_than(me, IndexState.READY) and other_kind is None
-    refused = indexes.build_refusal(me, table, seen, names, is_partitioned=is_partitioned)
+    request = _request(me)
+    other_kind = indexes.kind_refusal(me, seen, request)
+    is_complete = (
+        not _states_other_than(me, IndexState.READY)
+        and indexes.has_columns(seen, request)
+        and other_kind is None
+    )
+    refused = indexes.build_refusal(me, table, seen, request)
     # What is there in a table in which nothing can be built is not compared.
     if is_complete and (_is_validated(me) or refused is not None):
         if seen.metadata is not None and seen.metadata.problem:
@@ -135,8 +153,9 @@ def _have(
         return [_set(world, me, verdict)]
     parameters = table_action.IndexBuildParameters(
         indexes=me.spec.indexes,
-        partitioned=is_partitioned,
+        partitioned=me.spec.partitioned,
         columns=me.spec.columns,
+        statistics_columns=me.spec.statistics_columns,
         validation=me.spec.validation,
     )
     spec = _spec(me, _BUILD).model_copy(update={"index_build": parameters})
@@ -297,14 +316,26 @@ def _wanted_by_others(world: World, table: objects.Table, me: objects.IndexReque
 def _rival(
     world: World, table: objects.Table, me: objects.IndexRequest
 ) -> objects.IndexRequest | None:
-    """Return the oldest object that wants the opposite of one index, if it is older."""
+    """Return the oldest object that wants what excludes what this one wants, if it is older."""
     for other in world.index_requests_of(table):
         if other.uid == me.uid:
             return None
-        is_opposite = other.spec.ensure is not me.spec.ensure and not other.is_deleting
-        if is_opposite and _shared(me, other):
+        if not other.is_deleting and _opposition(me, other) is not None:
             return other
     return None
+
+
+def _opposition(me: objects.IndexRequest, other: objects.IndexRequest) -> str | None:
+    """Return what another object wants that excludes what one wants; None if both can be had."""
+    shared = _shared(me, other)
+    if other.spec.ensure is not me.spec.ensure:
+        wants = f"has ensure {other.spec.ensure.value} for {', '.join(shared)}"
+        return wants if shared else None
+    theirs = other.spec.statistics_columns
+    is_wanted = me.spec.ensure is index_request.Ensure.PRESENT
+    if not is_wanted or theirs is None or _request(me).takes_statistics_of(theirs):
+        return None
+    return f"has the statisticsColumns {', '.join(theirs)}"
 
 
 def _shared(me: objects.IndexRequest, other: objects.IndexRequest) -> list[str]:
@@ -342,7 +373,7 @@ def _seen(me: objects.IndexRequest, seen: facts.TableFacts) -> objects.IndexRequ
         "built": f"{ready}/{len(states)}",
         "instant": instant,
     }
-    if ready < len(states):
+    if ready < len(states) or not indexes.has_columns(seen, _request(me)):
         update["validated"] = None
     return replace(me, status=me.status.model_copy(update=update))
 
@@ -396,7 +427,7 @@ def _external_writers(me: objects.IndexRequest, seen: facts.TableFacts) -> Seque
     """Return what writers of other engines need to keep the indexes up, where there may be some."""
     if seen.config is None or not seen.config.has_foreign_writers:
         return ()
-    options = spark_options.options_of_indexes(me.spec.indexes, is_partitioned=me.spec.partitioned)
+    options = _options(me)
     told = ", ".join(f"{key}={value}" for key, value in options.items())
     statement = Statement(
         type=Type.EXTERNAL_WRITERS,
@@ -406,6 +437,14 @@ def _external_writers(me: objects.IndexRequest, seen: facts.TableFacts) -> Seque
         "them it drops an index or leaves it behind",
     )
     return (statement,)
+
+
+def _options(me: objects.IndexRequest) -> Mapping[str, str]:
+    return spark_options.options_of_indexes(
+        me.spec.indexes,
+        is_partitioned=me.spec.partitioned,
+        statistics_columns=me.spec.statistics_columns,
+    )
 
 
 def _behind(me: objects.IndexRequest, seen: facts.TableFacts) -> Sequence[Statement]:
@@ -419,7 +458,7 @@ def _behind(me: objects.IndexRequest, seen: facts.TableFacts) -> Sequence[Statem
     ]
     if not told:
         return ()
-    options = spark_options.options_of_indexes(me.spec.indexes, is_partitioned=me.spec.partitioned)
+    options = _options(me)
     statement = Statement(
         type=Type.INDEX_BEHIND,
         status=ConditionStatus.TRUE,

@@ -41,17 +41,22 @@ def states(seen: facts.TableFacts, names: Sequence[str]) -> Mapping[str, IndexSt
     return found
 
 
+def has_columns(seen: facts.TableFacts, request: index_decisions.Request) -> bool:
+    """Return whether the statistics that a table has are of the columns that are asked for."""
+    assert seen.config is not None, "it is not asked of a table that is not there"
+    return request.takes_statistics_of(seen.config.statistics_columns)
+
+
 def kind_refusal(
-    me: objects.AnyObject, seen: facts.TableFacts, names: Sequence[str], *, is_partitioned: bool
+    me: objects.AnyObject, seen: facts.TableFacts, request: index_decisions.Request
 ) -> Verdict | None:
     """Return why a table that has a record index of the other kind cannot have one; else None."""
     assert seen.config is not None, "it is not asked of a table that is not there"
     if seen.metadata is None or seen.metadata.problem:
         return None  # It is not known.
     refusal = index_decisions.kind_refusal(
-        names,
+        request,
         seen.config,
-        is_partitioned=is_partitioned,
         has_partitioned=seen.metadata.has_partitioned_record_index,
     )
     return _refused(me, refusal)
@@ -61,9 +66,7 @@ def build_refusal(
     me: objects.AnyObject,
     table: objects.Table,
     seen: facts.TableFacts,
-    names: Sequence[str],
-    *,
-    is_partitioned: bool,
+    request: index_decisions.Request,
 ) -> Verdict | None:
     """Return why a table cannot have indexes as it is; None where it can.
 
@@ -71,8 +74,7 @@ def build_refusal(
         me: Who asks.
         table: The table.
         seen: What its storage tells; it is there.
-        names: The indexes.
-        is_partitioned: Whether a record index is to be one of each partition.
+        request: The indexes.
     """
     config = seen.config
     assert config is not None, "it is not asked of a table that is not there"
@@ -91,9 +93,8 @@ def build_refusal(
             "metadata.enabled to true",
         )
     mode = settings.WriteSettings(concurrency=effective.mode_of(table.spec))
-    request = index_decisions.Request(names, is_partitioned=is_partitioned)
     refusal = index_decisions.request_refusal(request, config, mode)
-    return _refused(me, refusal) or kind_refusal(me, seen, names, is_partitioned=is_partitioned)
+    return _refused(me, refusal) or kind_refusal(me, seen, request)
 
 
 def drop_refusal(
@@ -111,9 +112,7 @@ def build_obstacle(
     world: World,
     table: objects.Table,
     seen: facts.TableFacts,
-    names: Sequence[str],
-    *,
-    is_partitioned: bool,
+    request: index_decisions.Request,
 ) -> Verdict | None:
     """Return why a build has to wait for one that is pending: by another process, or of others."""
     assert seen.config is not None, "it is not asked of a table that is not there"
@@ -138,7 +137,6 @@ def build_obstacle(
         for each in pending_builds(seen)
     ]
     try:
-        request = index_decisions.Request(names, is_partitioned=is_partitioned)
         index_decisions.next_step(request, seen.config, builds)
     except errors.ConflictError as error:
         return _blocked(Reason.TABLE_BUSY, str(error))

@@ -97,17 +97,27 @@ class Lake:
             case job_specs.Compact():
                 self._commit(uri, by, None)
             case job_specs.BuildIndexes():
-                self._have_indexes(uri, added=work.names)
+                self._have_indexes(uri, added=work.names, columns=work.statistics_columns)
             case job_specs.DropIndexes():
                 self._have_indexes(uri, dropped=work.names)
 
     def _have_indexes(
-        self, uri: str, *, added: Sequence[str] = (), dropped: Sequence[str] = ()
+        self,
+        uri: str,
+        *,
+        added: Sequence[str] = (),
+        dropped: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
     ) -> None:
         before = self.table(uri)
         assert before is not None, f"there is no table at {uri}"
         names = {*before.metadata_partitions, *added} - {*dropped}
-        after = dataclasses.replace(before, metadata_partitions=tuple(sorted(names)))
+        properties = dict(before.properties)
+        if columns is not None:
+            properties[table_config.STATISTICS_COLUMNS_KEY] = ",".join(columns)
+        after = dataclasses.replace(
+            before, metadata_partitions=tuple(sorted(names)), properties=properties
+        )
         _replace(self._path(uri), after)
 
     def _commit(self, uri: str, by: By, batch: input_sources.Batch | None) -> None:

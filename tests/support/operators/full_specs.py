@@ -190,9 +190,10 @@ _SAVEPOINT: Spec = {
 }
 _INDEX_REQUEST: Spec = {
     "tableRef": _REFERENCE,
-    "indexes": ["bloom_filters", "record_index", "secondary_index_city"],
+    "indexes": ["column_stats", "record_index", "secondary_index_city"],
     "partitioned": True,
     "columns": {"secondary_index_city": "city"},
+    "statisticsColumns": ["city", "delay"],
     "ensure": "Absent",
     "deletionPolicy": "Drop",
     "validation": "Whole",
@@ -285,9 +286,10 @@ FULL: Mapping[str, Sequence[Spec]] = {
             "tableRef": _REFERENCE,
             "type": "IndexBuild",
             "indexBuild": {
-                "indexes": ["record_index", "secondary_index_city"],
+                "indexes": ["column_stats", "record_index", "secondary_index_city"],
                 "partitioned": True,
                 "columns": {"secondary_index_city": "city"},
+                "statisticsColumns": ["city", "delay"],
                 "validation": "Sample",
             },
         },

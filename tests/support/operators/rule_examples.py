@@ -242,6 +242,26 @@ def _columns_examples(base: Spec, block: str) -> Examples:
     )
 
 
+def _statistics_examples(kind: str, base: Spec, block: str) -> dict[tuple[str, str], Examples]:
+    """Return specs with columns of statistics, in a block or in the spec itself."""
+
+    def of(columns: Sequence[str] | None, *indexes: str) -> Spec:
+        changes = {f"{block}indexes": list(indexes), f"{block}statisticsColumns": columns}
+        return edited(base, **changes)
+
+    prefix = f"{block.removesuffix('__')}-" if block else ""
+    return {
+        (kind, f"{prefix}statistics-columns"): Examples(
+            accepted=[base, of(["a", "b"], "column_stats"), of(None, "bloom_filters")],
+            refused=[of(["a"], "bloom_filters")],
+        ),
+        (kind, f"{prefix}distinct-statistics-columns"): Examples(
+            accepted=[base, of(["a", "b"], "column_stats")],
+            refused=[of(["a", "b", "a"], "column_stats")],
+        ),
+    }
+
+
 WITHIN: Mapping[tuple[str, str], Examples] = {
     **_runtime_examples("Writer"),
     **_runtime_examples("CompactionPolicy"),
@@ -771,6 +791,8 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[edited(INDEX_REQUEST, indexes=["column_stats"], partitioned=True)],
     ),
+    **_statistics_examples("IndexRequest", INDEX_REQUEST, ""),
+    **_statistics_examples("TableAction", INDEX_BUILD, "indexBuild__"),
     ("IndexRequest", "columns"): _columns_examples(INDEX_REQUEST, ""),
     ("TableAction", "indexBuild-columns"): _columns_examples(INDEX_BUILD, "indexBuild__"),
     ("TableAction", "configure-block"): Examples(

@@ -1,16 +1,17 @@
 """Tables with secondary indexes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from hoodie.filegroup import metadata_table, secondary_index
 from hoodie.format import secondary_keys
 from hoodie.metadata import partition_making
-from hoodie.model import instants, secondary_indexes, table_config
+from hoodie.model import instants, results, secondary_indexes, table_config
 from hoodie.timeline import active, index_definitions, metadata_timelines, table_properties
-from hoodie.transaction import configuration, manager, table_lock
+from hoodie.transaction import authors, configuration, manager, table_lock
 from hoodie.transaction.client import Client
 from support.tables.record_indexes import Indexed
 from support.tables.tables import CONFIG
@@ -18,6 +19,7 @@ from support.tables.tables import CONFIG
 _TIMES = metadata_timelines.FIRST_TIMES[-3:-1]
 
 PREFIX = secondary_indexes.PREFIX
+OF_B = f"{PREFIX}of_b"
 COLUMNS = {f"{PREFIX}of_a": "a", f"{PREFIX}of_b": "b"}
 
 
@@ -92,3 +94,42 @@ class SecondaryIndexed(Indexed):
             rows = self.small.table.read(columns=columns).read_all()
             found[each.column] = set(secondary_keys.of_rows(each.column, rows).to_pylist())
         return found
+
+
+class PairsBuilding(Indexed):
+    """A table with a record index, whose secondary index of `b` is built."""
+
+    @property
+    def service(self) -> manager.TransactionOptions:
+        return replace(self.options().transaction, author=authors.Author())
+
+    def build(
+        self,
+        hear: Callable[[str], object] = lambda what: None,
+        column: str | None = "b",
+        name: str = OF_B,
+    ) -> results.IndexResult:
+        self.reopen()
+        columns = {} if column is None else {name: column}
+        return self.small.table.build_index([name], self.service, hear, secondary=columns)
+
+    def drop(self, *names: str) -> tuple[str, ...]:
+        self.reopen()
+        return self.small.table.drop_index(names or (OF_B,), self.service)
+
+    def pairs(self) -> set[str]:
+        config = self.config
+        (definition,) = index_definitions.of_secondary_indexes(
+            self.storage, config, config.metadata_partitions_kept_up
+        )
+        beside = metadata_table.MetadataTable(self.storage, active.listed(self.storage))
+        return set(secondary_index.pairs(beside, definition).to_pylist())
+
+    def pairs_of_rows(self) -> set[str]:
+        self.reopen()
+        rows = self.small.table.read(columns=["_hoodie_record_key", "b"]).read_all()
+        return set(secondary_keys.of_rows("b", rows).to_pylist())
+
+    def defined(self) -> dict[str, object]:
+        content = index_definitions._read(self.storage)
+        return {name: each for name, each in content.items() if name.startswith(PREFIX)}

@@ -22,7 +22,8 @@ or fails, and reads use an index once it is complete. The plan is an indexing ac
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
 index is given up if a key is in two file groups. In a table that other engines may write an index
 is published once no write of theirs is pending, which is waited for up to 15 minutes; it stays if
-their options for it are on (`hoodie describe --spark-options`). A secondary index is refused there.
+their options for it are on (`hoodie describe --spark-options`). A merge-on-read table gets one
+secondary index there.
 
 `build column_stats --columns a,b` builds statistics of these columns alone, such as those that
 filters of a wide table name; without the option they are of the first 32. Statistics of other
@@ -32,7 +33,7 @@ Apache Hudi need the same columns in `hoodie.metadata.index.column.stats.column.
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
 `status` shows which are there, and the process that builds one, with how far it is and the time
-left.
+left until it is published.
 """
 EXAMPLES = """Examples:
 

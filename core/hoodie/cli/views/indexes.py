@@ -34,7 +34,7 @@ class IndexRow:
         phase: What the builder does; null if it has not said so yet.
         done: Of `total`, in the units of the phase, such as files.
         total: Null if the phase has no units.
-        left_ms: Until the phase ends, by what it has taken; null if that is not known.
+        left_ms: Until the build is published, by what it has taken; null if that is not known.
     """
 
     name: str

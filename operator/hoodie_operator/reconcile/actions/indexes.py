@@ -7,6 +7,7 @@ nothing to do. A build that was killed leaves its plan on the timeline, which th
 from typing import Final
 
 from hoodie.contract import job_specs
+from hoodie.metadata import index_decisions
 from hoodie_operator.api import objects, table_indexes
 from hoodie_operator.api.index_request import IndexState
 from hoodie_operator.api.reasons import Reason
@@ -37,11 +38,11 @@ class IndexBuild(WithoutInstant):
         self, me: objects.Action, seen: facts.TableFacts, found: runs.Situation
     ) -> Verdict | None:
         """Return that the indexes are ready."""
-        names = _to_build(me)
+        names, request = _to_build(me), _request(me)
         states = indexes.states(seen, names)
-        if set(states.values()) != {IndexState.READY} or indexes.kind_refusal(
-            me, seen, names, is_partitioned=_is_partitioned(me)
-        ):
+        if set(states.values()) != {IndexState.READY}:
+            return None
+        if not indexes.has_columns(seen, request) or indexes.kind_refusal(me, seen, request):
             return None
         message = f"{', '.join(names)} can be used by readers"
         if runs.has_succeeded(found.status):
@@ -55,16 +56,16 @@ class IndexBuild(WithoutInstant):
         self, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> job_specs.Work | Verdict:
         """Return the run, if the table can have the indexes."""
-        names, is_partitioned = _to_build(me), _is_partitioned(me)
-        refused = indexes.build_refusal(me, table, seen, names, is_partitioned=is_partitioned)
+        request = _request(me)
+        refused = indexes.build_refusal(me, table, seen, request)
         if refused is not None:
             return refused
-        assert me.spec.index_build is not None, "a rule has it required"
         return job_specs.BuildIndexes(
-            names=names,
-            columns=me.spec.index_build.columns or {},
+            names=_to_build(me),
+            columns=request.secondary,
             validation=_VALIDATIONS[_validation(me)],
-            is_partitioned=is_partitioned,
+            is_partitioned=request.is_partitioned,
+            statistics_columns=None if request.columns is None else tuple(request.columns),
         )
 
     def conflict(
@@ -72,7 +73,7 @@ class IndexBuild(WithoutInstant):
     ) -> Verdict | None:
         """Return why a run waits: for one that changes the metadata table, or another build."""
         return metadata.busy(world, me, table) or indexes.build_obstacle(
-            world, table, seen, _to_build(me), is_partitioned=_is_partitioned(me)
+            world, table, seen, _request(me)
         )
 
 
@@ -116,9 +117,15 @@ def _to_build(me: objects.Action) -> tuple[str, ...]:
     return me.spec.index_build.indexes
 
 
-def _is_partitioned(me: objects.Action) -> bool:
-    assert me.spec.index_build is not None, "a rule has it required"
-    return me.spec.index_build.partitioned
+def _request(me: objects.Action) -> index_decisions.Request:
+    how = me.spec.index_build
+    assert how is not None, "a rule has it required"
+    return index_decisions.Request(
+        how.indexes,
+        how.statistics_columns,
+        secondary=how.columns or {},
+        is_partitioned=how.partitioned,
+    )
 
 
 def _validation(me: objects.Action) -> table_indexes.Validation:

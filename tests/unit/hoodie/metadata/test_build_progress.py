@@ -1,5 +1,7 @@
 """How far the build of an index is, as others see it."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from hoodie import clock, errors
 from hoodie.cli.views import indexes as views
 from hoodie.metadata import build_progress
+from hoodie.metadata.build_outlook import Phase
 from hoodie.metadata.build_progress import Progress
 from hoodie.model import instants, json_values
 from hoodie.storage.memory import MemoryStorage, MemoryStore
@@ -64,6 +67,77 @@ def test_time_left_is_that_of_the_phase() -> None:
         "reading bloom filters: 0 of 7 files",
         "reading bloom filters: 4 of 7 files, about 3 s left",
     ]
+
+
+PHASES = (Phase("reading statistics", 2.0), Phase("reading bloom filters", 6.0), Phase("last", 2.0))
+
+
+def test_time_left_is_that_of_all_phases_once_one_has_shown_the_pace() -> None:
+    telling = Telling()
+    telling.reporter.expect(PHASES)
+    # Three times as slow as where the costs were measured, all the time.
+    for name, seconds in (("reading statistics", 6), ("reading bloom filters", 18), ("last", 6)):
+        for second in range(seconds):
+            telling.reporter.count(name, second, seconds)
+            telling.clock.now_s += 1
+    left = [re.search(r"about (\d+) s left", each) for each in telling.heard]
+    told = [None if each is None else int(each[1]) for each in left]
+    assert told == [None, *range(29, 0, -1)]
+    telling.reporter("publishing")
+    assert telling.heard[-1] == "publishing"
+
+
+def test_phase_that_says_nothing_is_judged_by_the_others() -> None:
+    telling = Telling()
+    telling.reporter.expect(PHASES)
+    telling.reporter.count("reading statistics", 0, 1)
+    telling.clock.now_s += 4
+    telling.reporter("reading bloom filters")
+    assert telling.heard[-1] == "reading bloom filters, about 16 s left"
+    telling.clock.now_s += 6
+    telling.reporter("reading bloom filters")
+    assert telling.heard[-1] == "reading bloom filters, about 10 s left"
+    telling.clock.now_s += 60
+    telling.reporter("reading bloom filters")
+    # It may end at any moment.
+    assert telling.heard[-1] == "reading bloom filters, about 4 s left"
+
+
+def test_phase_without_work_is_passed_over_and_a_new_round_begins_anew() -> None:
+    telling = Telling()
+    telling.reporter.expect(PHASES)
+    telling.reporter.count("reading bloom filters", 0, 4)
+    telling.clock.now_s += 3
+    telling.reporter.count("reading bloom filters", 2, 4)
+    # Eight of ten units of cost, of which five are done in three seconds.
+    assert telling.heard[-1].endswith("about 4 s left")
+    telling.reporter.expect(PHASES[:1])
+    telling.reporter.count("reading bloom filters", 0, 4)
+    assert "left" not in telling.heard[-1]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_phases_that_are_expected_are_those_that_are_told(
+    shared: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected: list[str] = []
+    expect = build_progress.Reporter.expect
+
+    def noted(self: build_progress.Reporter, phases: Sequence[Phase]) -> None:
+        expected.extend(each.name for each in phases)
+        assert all(each.cost_s > 0 for each in phases)
+        expect(self, phases)
+
+    monkeypatch.setattr(build_progress.Reporter, "expect", noted)
+    indexed = Indexed(tmp_path / "t", KINDS["shared, cow" if shared else "cow"])
+    heard: list[str] = []
+    more = () if shared else ("record_index",)
+    indexed.build(*indexed.names, *more, hear=heard.append)
+    told = [each.partition(":")[0].partition(",")[0] for each in heard]
+    assert expected
+    assert list(dict.fromkeys(name for name in told if name in expected)) == expected
+    counted = [each.partition(":")[0] for each in heard if ": " in each]
+    assert set(counted) <= {*expected, "waiting"}
 
 
 def test_it_is_on_storage_every_few_seconds_until_the_build_ends() -> None:

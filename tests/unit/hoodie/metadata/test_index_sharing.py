@@ -115,12 +115,12 @@ def test_build_that_waits_in_vain_is_given_up(kind: str, tmp_path: Path) -> None
     """T-I13: the properties and the timeline are as before."""
     indexed = Indexed(tmp_path / "t", KINDS[kind])
     foreign = ForeignWrite(indexed, 20, 26)
-    transaction = indexed.small.options().transaction
+    transaction = indexed.small.options(index_wait_s=0).transaction
     with pytest.raises(
         errors.ConflictError,
         match=r"indexing.* is given up after 0 s: .* is pending, of another engine",
     ):
-        indexed.small.table.build_index(indexed.names, transaction, wait_ms=0)
+        indexed.small.table.build_index(indexed.names, transaction)
     opened = indexed.opened()
     assert opened.config.metadata_partitions == ("files",)
     assert not opened.pending_indexes()
@@ -149,7 +149,7 @@ def test_plan_is_waited_for_once_another_may_execute_it(
     indexed.small.table = indexed.opened()
     indexed.drop(*ALL)
     with pytest.raises(errors.ConflictError, match=r"compaction.* is pending, of another engine"):
-        indexed.opened().build_index(ALL, indexed.small.options().transaction, wait_ms=0)
+        indexed.opened().build_index(ALL, indexed.small.options(index_wait_s=0).transaction)
 
 
 def test_plan_whose_executor_of_ours_has_died_is_waited_for(tmp_path: Path) -> None:
@@ -168,12 +168,12 @@ def test_plan_whose_executor_of_ours_has_died_is_waited_for(tmp_path: Path) -> N
     foreign.complete()
     heartbeat = indexed.small.path / layout.HEARTBEATS / time
     heartbeat.write_bytes(owner)
-    transaction = indexed.small.options().transaction
+    transaction = indexed.small.options(index_wait_s=0).transaction
     os.utime(heartbeat, (0, 0))
     with pytest.raises(errors.ConflictError, match=rf"{time} compaction inflight is pending"):
-        indexed.small.table.build_index([COLUMN_STATS], transaction, wait_ms=0)
+        indexed.small.table.build_index([COLUMN_STATS], transaction)
     os.utime(heartbeat)
-    indexed.small.table.build_index([COLUMN_STATS], transaction, wait_ms=0)
+    indexed.small.table.build_index([COLUMN_STATS], transaction)
 
 
 def test_statistics_that_are_defined_anew_meanwhile_are_those_of_the_index(tmp_path: Path) -> None:
@@ -300,9 +300,9 @@ def test_files_that_a_pending_compaction_has_are_waited_for(tmp_path: Path) -> N
     indexed = Indexed(tmp_path / "t", CONFIG)
     left = stray(indexed)
     plan = put_compaction_with(indexed, left)
-    transaction = indexed.small.options().transaction
+    transaction = indexed.small.options(index_wait_s=0).transaction
     with pytest.raises(errors.ConflictError, match="and has what is left of column_stats"):
-        indexed.small.table.build_index([COLUMN_STATS], transaction, wait_ms=0)
+        indexed.small.table.build_index([COLUMN_STATS], transaction)
     assert left.exists()
     _, hear = on("waiting", plan.unlink)
     indexed.build(hear=hear)

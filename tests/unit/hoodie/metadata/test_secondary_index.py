@@ -74,6 +74,27 @@ def test_index_has_a_pair_of_every_row_and_no_other_through_a_random_history(
             assert indexed.small.rows(where=condition) == expected
 
 
+@pytest.mark.parametrize("kind", ["cow", "flat", "global, cow", "cow, event-time"])
+def test_write_of_base_files_reads_nothing_for_an_index(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed = SecondaryIndexed(tmp_path / "t", KINDS[kind])
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the tasks have seen the rows")
+
+    monkeypatch.setattr(secondary_pairs.held_keys, "all_rows", refuse)
+    indexed.write([row(key, a=1) for key in range(9)])
+    indexed.write([row(key, a=key, b="y") for key in range(4, 12)])
+    indexed.delete([{**row(key), "a": 100} for key in (5, 11)])
+    indexed.write([row(20)], operation=commits.Operation.INSERT)
+    assert indexed.pairs() == indexed.pairs_of_rows()
+    # What is retired has no task that would see it.
+    monkeypatch.undo()
+    indexed.write([row(30, part="p1")], operation=commits.Operation.INSERT_OVERWRITE)
+    assert indexed.pairs() == indexed.pairs_of_rows()
+
+
 def change(indexed: SecondaryIndexed, chance: random.Random) -> None:
     """Change some rows in some way."""
     moves = indexed.config.has_global_index

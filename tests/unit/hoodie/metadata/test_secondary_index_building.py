@@ -1,7 +1,6 @@
 """Secondary indexes that are built beside writers, and dropped."""
 
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,16 +8,13 @@ import pyarrow as pa
 import pytest
 
 from hoodie import errors, table
-from hoodie.filegroup import metadata_table, secondary_index
-from hoodie.format import secondary_keys
 from hoodie.metadata import index_dropping
-from hoodie.model import commits, results, secondary_indexes, table_config
+from hoodie.model import commits, secondary_indexes, table_config
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning, where
-from hoodie.timeline import active, index_definitions
-from hoodie.transaction import authors, manager
+from hoodie.timeline import index_definitions
 from support.tables.record_indexes import Indexed, Row
-from support.tables.secondary_indexed import PREFIX
+from support.tables.secondary_indexed import OF_B, PairsBuilding
 from support.tables.tables import CONFIG
 
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
@@ -27,53 +23,17 @@ KINDS = {
     "cow": replace(CHAINED, table_type=table_config.TableType.COPY_ON_WRITE),
     "version-8": replace(CHAINED, version=table_config.VERSION_WITH_PAYLOADS),
 }
-OF_B = f"{PREFIX}of_b"
 
 
 def row(key: int, b: str | None = "x", a: int = 0) -> Row:
     return {"id": str(key), "part": f"p{key % 3}", "a": a, "b": b}
 
 
-class Building(Indexed):
-    """A table with a record index, whose secondary index of `b` is built."""
+class Building(PairsBuilding):
+    """A table whose secondary index of `b` is built."""
 
     def __init__(self, path: Path, kind: str = "mor") -> None:
         super().__init__(path, KINDS[kind])
-
-    @property
-    def service(self) -> manager.TransactionOptions:
-        return replace(self.options().transaction, author=authors.Author())
-
-    def build(
-        self,
-        hear: Callable[[str], object] = lambda what: None,
-        column: str | None = "b",
-        name: str = OF_B,
-    ) -> results.IndexResult:
-        self.reopen()
-        columns = {} if column is None else {name: column}
-        return self.small.table.build_index([name], self.service, hear, secondary=columns)
-
-    def drop(self, *names: str) -> tuple[str, ...]:
-        self.reopen()
-        return self.small.table.drop_index(names or (OF_B,), self.service)
-
-    def pairs(self) -> set[str]:
-        config = self.config
-        (definition,) = index_definitions.of_secondary_indexes(
-            self.storage, config, config.metadata_partitions
-        )
-        beside = metadata_table.MetadataTable(self.storage, active.listed(self.storage))
-        return set(secondary_index.pairs(beside, definition).to_pylist())
-
-    def pairs_of_rows(self) -> set[str]:
-        self.reopen()
-        rows = self.small.table.read(columns=["_hoodie_record_key", "b"]).read_all()
-        return set(secondary_keys.of_rows("b", rows).to_pylist())
-
-    def defined(self) -> dict[str, object]:
-        content = index_definitions._read(self.storage)
-        return {name: each for name, each in content.items() if name.startswith(PREFIX)}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import table
@@ -11,6 +12,7 @@ from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import partition_statistics, results, table_config
 from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.read import where
 from hoodie.services import metadata_tables
 from support.tables.tables import CONFIG, SmallTable
 
@@ -129,6 +131,32 @@ def test_partition_without_a_record_of_one_column_is_a_difference(
     transaction = small.options().transaction
     small.table = small.table.initialise_metadata(transaction, is_rebuilt=True)
     assert validated(small).is_right
+
+
+ALONE = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
+
+
+@pytest.mark.parametrize("config", [CONFIG, ALONE], ids=["shared", "alone"])
+def test_partition_that_is_older_than_a_column_is_no_damage(
+    tmp_path: Path, config: table_config.TableConfig
+) -> None:
+    small = SmallTable(tmp_path / "t", config)
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    small.upsert(ROWS)
+    grown = pa.table({"id": ["0"], "part": ["p0"], "later": pa.array([5], pa.int64())})
+    small.table.write(grown, small.options(adds_columns=True))
+    found = validated(small)
+    assert found.is_right
+    assert [(each.path, each.column, each.is_relied_on) for each in found.statistics] == [
+        ("p1", "later", False)
+    ]
+    opened = table.open_table(str(small.path), small.env)
+    for condition, count in (("later is null", 7), ("later = 5", 1), ("later != 5", 0)):
+        rows = opened.read(where=where.parse(condition)).read_all()
+        assert rows.num_rows == count, condition
+    small.table = opened
+    small.upsert([{**row, "later": 6} for row in ROWS if row["part"] == "p1"])
+    assert not validated(small).statistics
 
 
 def test_more_than_there_is_is_no_difference(small: SmallTable, lying: Callable[..., None]) -> None:

@@ -21,7 +21,7 @@ import pytest
 from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.metadata import index_decisions
-from hoodie.model import instants, plans
+from hoodie.model import instants, plans, table_config
 from hoodie_operator.api import index_request, kinds, objects
 from hoodie_operator.reconcile import decide, effects, facts
 from support.operators import operator_world as ow
@@ -32,6 +32,8 @@ STEPS = 100
 NAMES = ("column_stats", "bloom_filters")
 REQUESTS = {"one": list(NAMES), "two": ["bloom_filters"], "three": ["column_stats"]}
 EXCLUSIVE = (job_specs.BuildIndexes, job_specs.DropIndexes)
+STATISTICS = "column_stats"
+COLUMNS = (None, ["a"], ["a", "b"])
 ERRORS = ("Conflict", "Storage", "Cancelled", None)
 DELAYS_MS = (500, 7_000, 70_000, 1_000_000)
 
@@ -43,6 +45,7 @@ class Plan:
     time: instants.InstantTime
     names: tuple[str, ...]
     action_id: str | None
+    columns: tuple[str, ...] | None = None
     executor: facts.RunId | None = None
 
 
@@ -54,6 +57,7 @@ class History:
         self.here = Flights()
         self.ready: set[str] = set()
         self.inflight: set[str] = set()
+        self.columns: tuple[str, ...] | None = None
         self.plans: list[Plan] = []
         self.time = 0
         self.works: set[str] = set()
@@ -98,7 +102,15 @@ class History:
         here.change_stored(
             metadata_partitions=("files", *sorted(self.ready)),
             metadata_partitions_inflight=tuple(sorted(self.inflight)),
+            properties=self.properties,
         )
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Those that have the columns of statistics."""
+        if self.columns is None or STATISTICS not in self.ready:
+            return {}
+        return {table_config.STATISTICS_COLUMNS_KEY: ",".join(self.columns)}
 
     def reconcile_all(self) -> None:
         here = self.here
@@ -128,6 +140,9 @@ class History:
                 "validation": self.random.choice(("None", "Sample", "Whole")),
                 "retry": {"limit": 100},
             }
+            columns = self.random.choice(COLUMNS)
+            if columns is not None and STATISTICS in REQUESTS[name]:
+                spec["statisticsColumns"] = columns
             self.here.add(kinds.INDEX_REQUEST, name, spec)
 
     def edit(self) -> None:
@@ -141,6 +156,9 @@ class History:
                 {"suspend": self.random.random() < 0.5},
                 {"validation": self.random.choice(("None", "Whole"))},
                 {"deletionPolicy": self.random.choice(("Retain", "Drop"))},
+                {"statisticsColumns": self.random.choice(COLUMNS)}
+                if STATISTICS in found.spec.indexes  # type: ignore[union-attr]  # an IndexRequest
+                else {},
             )
         )
         self.here.edit(key, **edits)
@@ -174,7 +192,7 @@ class History:
         try:
             match start.work:
                 case job_specs.BuildIndexes() as work:
-                    is_left = self.build(start, work.names)
+                    is_left = self.build(start, work)
                 case job_specs.DropIndexes() as work:
                     is_left = self.drop(start, work.names)
                 case _:
@@ -186,7 +204,7 @@ class History:
             self.here.end(run.id.uid, is_told=True)
         return is_left
 
-    def build(self, start: effects.StartRun, names: Sequence[str]) -> bool:
+    def build(self, start: effects.StartRun, work: job_specs.BuildIndexes) -> bool:
         """Take one step of a build, as the core decides it."""
         seen = self.here.tables[self.here.uid(self.here.table_key)].config
         assert seen is not None
@@ -194,10 +212,10 @@ class History:
             seen,
             metadata_partitions=("files", *sorted(self.ready)),
             metadata_partitions_inflight=tuple(sorted(self.inflight)),
+            properties=self.properties,
         )
-        step = index_decisions.next_step(
-            index_decisions.Request(names), config, [_build(each) for each in self.plans]
-        )
+        request = index_decisions.Request(work.names, work.statistics_columns)
+        step = index_decisions.next_step(request, config, [_build(each) for each in self.plans])
         match step:
             case index_decisions.Nothing():
                 return False
@@ -205,7 +223,11 @@ class History:
                 assert not self.plans
                 self.time += 1
                 time = instants.InstantTime(ow.time(self.time))
-                self.plans.append(Plan(time=time, names=missing, action_id=start.action_id))
+                columns = work.statistics_columns if STATISTICS in missing else None
+                plan = Plan(time=time, names=missing, action_id=start.action_id, columns=columns)
+                self.plans.append(plan)
+            case index_decisions.Drop(old):
+                self.ready -= set(old)
             case index_decisions.GiveUp(found):
                 self.give_up(start, found.instant.requested_time)
             case index_decisions.Execute(found):
@@ -219,6 +241,8 @@ class History:
             return
         self.inflight -= set(plan.names)
         self.ready |= set(plan.names)
+        if STATISTICS in plan.names:
+            self.columns = plan.columns
         self.plans.remove(plan)
 
     def drop(self, start: effects.StartRun, names: Sequence[str]) -> bool:
@@ -319,17 +343,21 @@ class History:
         """Check that all is as the objects want it, and that all is gone with them."""
         self.settle()
         wanted: dict[str, bool] = {}
+        older: list[objects.IndexRequest] = []
         for each in self.requests():
             state = self.here.condition(each.key)[0]
             is_present = each.spec.ensure is index_request.Ensure.PRESENT
             is_refused = any(
                 wanted.get(name, is_present) is not is_present for name in each.spec.indexes
-            )
+            ) or (is_present and any(_has_others(each, other) for other in older))
+            older.append(each)
             wants = "Stalled" if is_refused else "Ready" if is_present else "Absent"
             assert state == wants, self.told()
             wanted |= {name: wanted.get(name, is_present) for name in each.spec.indexes}
             if not is_refused:
                 assert all((name in self.ready) is is_present for name in each.spec.indexes)
+                if is_present and each.spec.statistics_columns is not None:
+                    assert set(self.columns or ()) == set(each.spec.statistics_columns)
         assert not self.plans
         assert not self.inflight
         for each in self.requests():
@@ -346,9 +374,18 @@ class History:
         return objects.ObjectKey(kind=kinds.INDEX_REQUEST.name, namespace="default", name=name)
 
 
+def _has_others(each: objects.IndexRequest, other: objects.IndexRequest) -> bool:
+    """Return whether two objects that want statistics want them of different columns."""
+    mine, theirs = each.spec.statistics_columns, other.spec.statistics_columns
+    both = other.spec.ensure is index_request.Ensure.PRESENT
+    return both and mine is not None and theirs is not None and set(mine) != set(theirs)
+
+
 def _build(plan: Plan) -> index_decisions.Build:
+    columns = plan.columns
+    extra = {} if columns is None else {index_decisions.COLUMNS_KEY: ",".join(columns)}
     partitions = tuple(
-        plans.IndexedPartition(name=name, through="", extra={}) for name in plan.names
+        plans.IndexedPartition(name=name, through="", extra=extra) for name in plan.names
     )
     return index_decisions.Build(
         instant=instants.Instant(
@@ -370,7 +407,7 @@ def test_any_history_of_requests_is_safe_and_ends_well(seed: int) -> None:
 
 def test_histories_build_and_drop() -> None:
     works: set[str] = set()
-    for seed in range(10):
+    for seed in range(25):
         history = History(seed)
         for _ in range(STEPS):
             history.step()

@@ -7,7 +7,7 @@ import pytest
 
 from hoodie.contract import job_specs
 from hoodie.metadata import index_decisions
-from hoodie.model import instants, settings
+from hoodie.model import instants, settings, table_config
 from hoodie_operator.api import index_request, kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.cluster.control import statuses
@@ -153,6 +153,90 @@ def test_index_that_something_else_has_dropped_is_built_again() -> None:
     assert here.works.count(build) == 2
     here.end_well(here.only("indexbuild"), *NAMES)
     assert here.condition(key)[0] == "Ready"
+
+
+STATISTICS_COLUMNS = table_config.STATISTICS_COLUMNS_KEY
+
+
+def see_columns(here: Indexed, *columns: str) -> None:
+    """Have the observer see that there are statistics of these columns."""
+    here.see(*NAMES, properties={STATISTICS_COLUMNS: ",".join(columns)})
+
+
+def test_statistics_are_built_again_where_other_columns_are_asked_for() -> None:
+    here = Indexed()
+    here.see(*NAMES)
+    key = here.ask(statisticsColumns=["a", "b"])
+    build = job_specs.BuildIndexes(names=NAMES, validation=SAMPLE, statistics_columns=("a", "b"))
+    assert here.works == [build]
+    # All of them are ready, and of other columns.
+    here.see(*NAMES)
+    assert here.condition(key)[0] == "Building"
+    assert here.status(key).validated is None
+    here.end(here.uid(here.only("indexbuild")), is_told=True)
+    see_columns(here, "b", "a")
+    assert here.condition(key)[0] == "Ready"
+
+    here.edit(key, statisticsColumns=["c"])
+    here.settle()
+    assert here.condition(key)[0] == "Building"
+    assert here.status(key).validated is None
+    assert here.works[1:] == [dataclasses.replace(build, statistics_columns=("c",))]
+    here.end(here.uid(here.only("indexbuild")), is_told=True)
+    see_columns(here, "c")
+    assert here.condition(key)[0] == "Ready"
+    # What is asked for no more stays as it is.
+    here.edit(key, statisticsColumns=None)
+    here.settle()
+    assert here.condition(key)[0] == "Ready"
+
+
+def test_build_of_columns_that_are_not_asked_for_any_more_is_stopped() -> None:
+    here = Indexed()
+    key = here.ask(statisticsColumns=["a"])
+    action = here.only("indexbuild")
+    here.edit(key, statisticsColumns=["b"])
+    here.settle()
+    assert here.run(here.uid(action)).stop_reason == f"{key} has other statisticsColumns"
+    here.end(here.uid(action), "Cancelled")
+    here.see()
+    assert [each.statistics_columns for each in here.works] == [("a",), ("b",)]  # type: ignore[union-attr]  # builds
+    assert here.condition(key)[0] == "Building"
+
+
+def test_younger_object_with_other_columns_is_refused() -> None:
+    here = Indexed()
+    see_columns(here, "a")
+    older = here.ask("older", validation="None", statisticsColumns=["a"])
+    younger = here.ask("younger", validation="None", statisticsColumns=["b"])
+    assert here.condition(older)[0] == "Ready"
+    assert here.condition(younger) == (
+        "Stalled",
+        "RequestConflict",
+        "IndexRequest older is older and has the statisticsColumns a",
+    )
+    assert not here.works
+    # One that names none is content with them, and so is one with the same in another order.
+    here.edit(younger, statisticsColumns=None)
+    here.settle()
+    assert here.condition(younger)[0] == "Ready"
+
+
+def test_action_for_other_columns_has_something_to_do() -> None:
+    here = Indexed()
+    see_columns(here, "a")
+
+    def act(name: str, *columns: str) -> objects.ObjectKey:
+        build = {"indexes": list(NAMES), "statisticsColumns": list(columns)}
+        spec = {"tableRef": {"name": "flights"}, "type": "IndexBuild", "indexBuild": build}
+        key = here.add(kinds.TABLE_ACTION, name, spec)
+        here.settle()
+        return key
+
+    assert here.condition(act("same", "a"))[:2] == ("Succeeded", "NothingToDo")
+    assert not here.works
+    act("other", "b")
+    assert here.works == [job_specs.BuildIndexes(names=NAMES, statistics_columns=("b",))]
 
 
 @pytest.mark.parametrize("validation", ["None", "Sample", "Whole"])
