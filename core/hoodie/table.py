@@ -54,6 +54,7 @@ from hoodie.model import (
 )
 from hoodie.read import change_data, increments, planning, positions, travel
 from hoodie.read import changes as row_changes
+from hoodie.read import history as row_history
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
     adoption,
@@ -414,6 +415,48 @@ class Table:
             self._storage,
             self.config,
             lambda snapshot: change_data.plan(self._changed_source(), snapshot, wanted),
+        )
+
+    def history(
+        self,
+        key: str | Mapping[str, object],
+        *,
+        partition: str | None = None,
+        since: travel.Given | None = None,
+        until: travel.Given | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> row_history.History:
+        """Return what became of one row: each write that changed it, the row before and after.
+
+        `History.read` reads it, the newest last; `read.history.schema_of` has its columns. What
+        cannot be read any more is said there, with its reason, and is no error.
+
+        Args:
+            key: The record key as meta columns have it, or the values of the key fields by name.
+            partition: Path of the partition that the row is in; None to look into all.
+            since: An instant or a time after which it begins; None for the first write.
+            until: The last one that it has; None for the newest.
+            columns: Of the rows before and after, meta columns allowed; None for all without them.
+
+        Raises:
+            InvalidInputError: The key is none of the table's, or a time names no moment.
+            NotFoundError: A column is named that the table has not.
+            ConflictError: A write was rolled back while this looked.
+        """
+        if isinstance(key, Mapping):
+            key = keys.of_values(key, self.config, self.schema.arrow)
+        wanted = row_history.Wanted(
+            key=key,
+            partition_path=partition,
+            since=positions.BEGINNING if since is None else self._completion_time(since),
+            until=None if until is None else self._completion_time(until),
+            columns=self._checked_columns(columns),
+            record_keys=keys.maker(self.config, self.schema.arrow),
+        )
+        return snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: row_history.plan(self._changed_source(), snapshot, wanted),
         )
 
     def _changed_source(self) -> increments.Source:

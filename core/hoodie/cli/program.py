@@ -46,6 +46,7 @@ _COMMANDS = {
     "write": ("Tables", "Write the rows of files into a table, in one commit."),
     "read": ("Tables", "Read the rows of a table."),
     "changes": ("Tables", "Read what changed in a table since a position."),
+    "history": ("Tables", "Show what became of one row: each write that changed it."),
     "delete": ("Tables", "Delete the rows that match a filter, in one commit."),
     "adopt": ("Tables", "State the index and time zone of a table that Apache Hudi made."),
     "configure": ("Tables", "Change which engines may write a table."),

@@ -23,7 +23,7 @@ Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increment
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import errors
@@ -124,6 +124,14 @@ class Touched:
         if commit.replaced:
             self.moves.append(frozenset(written | commit.replaced))
 
+    def only(self, is_wanted: Callable[[files.FileGroupId], bool]) -> "Touched":
+        """Return what was touched of some file groups alone."""
+        return Touched(
+            groups=set(filter(is_wanted, self.groups)),
+            compacted=set(filter(is_wanted, self.compacted)),
+            moves=[frozenset(filter(is_wanted, each)) for each in self.moves],
+        )
+
 
 def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increment:
     """Return what changed between a position and a later time.
@@ -188,9 +196,14 @@ def range_of(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Ra
         GoneError: Writes that the reader has seen were rolled back, or more than can be named came
             late.
     """
-    timeline, config, storage = snapshot.timeline, source.config, source.storage
     if not isinstance(wanted.since, positions.Position):
-        past.check_history(storage, snapshot, moments.Moment(time=wanted.since))
+        past.check_history(source.storage, snapshot, moments.Moment(time=wanted.since))
+    return known_range(source, snapshot, wanted)
+
+
+def known_range(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Range:
+    """Return the same as `range_of`, as far as it is known: history may be gone."""
+    timeline, config, storage = snapshot.timeline, source.config, source.storage
     known = Known(storage, config, timeline, wanted.since)
     late = known.latecomers()
     end = _end(timeline, config, wanted, source.clock_ms)
