@@ -144,7 +144,8 @@ class Table:
         Args:
             small_file_bytes: Base files below that count as small.
         """
-        return table_stats.of_table(self._storage, self.config, small_file_bytes)
+        clock_ms = self._env.clock.now_ms()
+        return table_stats.of_table(self._storage, self.config, clock_ms, small_file_bytes)
 
     def metadata_status(self) -> metadata_tables.Status:
         """Return what the table's metadata table has; nothing for a table without one."""
@@ -884,7 +885,8 @@ class Table:
 
     def consumers(self) -> list[table_stats.ConsumerStats]:
         """Return the declared consumers, by name, and whether cleaning waits for them."""
-        return table_stats.of_consumers(self._storage, self.config, self.timeline())
+        clock_ms = self._env.clock.now_ms()
+        return table_stats.of_consumers(self._storage, self.config, self.timeline(), clock_ms)
 
     def remove_consumer(self, name: str) -> bool:
         """Remove a consumer: cleaning does not wait for it any more; False if there is none."""

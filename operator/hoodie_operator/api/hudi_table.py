@@ -569,6 +569,20 @@ class StuckInstant(fields.Block):
     )
 
 
+class ConsumerStatus(fields.Block):
+    """A declared consumer of the table's increments."""
+
+    name: fields.Word
+    consumed: fields.Word = Field(description="Completion time up to which it has read.")
+    holding: bool = Field(
+        description="Whether cleaning waits for it; otherwise it was silent beyond its limit."
+    )
+    unread_commits: int = Field(description="Writes that it has not read.")
+    unread_since: fields.Word | None = Field(
+        default=None, description="When the first of them completed."
+    )
+
+
 class MetadataPartition(fields.Block):
     """A partition of the metadata table."""
 
@@ -645,6 +659,15 @@ class HudiTableStatus(conditions.Status):
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["instant", "type"],
+        },
+    )
+    consumers: tuple[ConsumerStatus, ...] | None = Field(
+        default=None,
+        max_length=20,
+        description="Declared consumers, those first that are the furthest behind.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
         },
     )
     metadata: MetadataStatus | None = None

@@ -43,6 +43,9 @@ from hoodie_operator.reconcile.verdicts import (
 )
 from hoodie_operator.reconcile.world import World
 
+_OF_TABLES = ("version", "commits", "latest_commit", "backlog", "consumers", "mismatches")
+"""Fields of the status that a table without data does not have."""
+
 
 def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     """Return what to do about a table, and about its services."""
@@ -374,13 +377,14 @@ def _told(
             # Where it was stays told while it is not where the operator's data root would have it.
             update["uri"] = resolved.uri
     if seen is not None and seen.config is None and seen.problem is None:
-        update |= dict.fromkeys(("version", "commits", "latest_commit", "backlog", "mismatches"))
+        update |= dict.fromkeys(_OF_TABLES)
     if seen is not None and seen.config is not None:
         update |= {
             "version": seen.config.version,
             "commits": len(seen.commits),
             "latest_commit": timelines.latest_commit(seen),
             "backlog": timelines.backlog(seen),
+            "consumers": timelines.consumers(seen) or None,
         }
         if isinstance(resolved, effective.EffectiveTable):
             update["mismatches"] = comparisons.mismatches(resolved.config, seen.config) or None
