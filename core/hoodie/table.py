@@ -952,6 +952,9 @@ class Table:
     ) -> Mapping[str, str]:
         """Have the table state its index and its time zone; return the properties that it lacked.
 
+        A table without an id is given one as well, by which positions know it from one that is
+        made again under its name.
+
         Args:
             declared: The table's configuration, with the index, and the zone of local times.
             transaction: On whose behalf.
@@ -965,11 +968,10 @@ class Table:
         """
         declared = adoption.with_key_encoding(declared, self._target, self._env)
         changes = adoption.lacking(self.config, declared)
-        if not changes and hashing_config is None:
-            return changes
         target = replace(self._target, config=adoption.adopted(self.config, declared))
-        adoption.check(target, changes, self._env, hashing_config=hashing_config)
-        if changes and not is_preview:
+        if changes or hashing_config is not None:
+            adoption.check(target, changes, self._env, hashing_config=hashing_config)
+        if (changes or self.config.table_id is None) and not is_preview:
             with closing(manager.open_client(target, transaction, self._env)) as client:
                 adoption.record(target, changes, client, hashing_config)
         return changes
@@ -1087,7 +1089,11 @@ def create_table(
     definition.check_place(storage, env)
     if table_properties.is_table(storage):
         raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
-    stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
+    stored = replace(
+        config,
+        create_schema=schemas.with_fixed_decimals(schema).avro,
+        table_id=env.random.uuid(),
+    )
     if hashing_config is not None:
         partition_buckets.create(storage, hashing_config)
     stored = chain.begin(storage, stored, "creation")

@@ -36,6 +36,8 @@ EPOCH_KEY = "hoodie.operator.epoch"
 """The number of the epoch that was the last to change the properties."""
 TIME_ZONE_KEY = "hoodie.operator.timeline.zone"
 """Of which zone the times of a timeline in local time are, by its name in the IANA database."""
+TABLE_ID_KEY = "hoodie.operator.table.id"
+"""Of this very table: one that is dropped and made again under its name has another."""
 CHAIN_VERSION = 1
 """Of the epochs of a table that was never archived, and never lost a savepoint."""
 CHAIN_VERSION_NEWEST = 3
@@ -212,6 +214,7 @@ class TableConfig:
             and which its writers keep up.
         time_zone: Of the timeline's times; None where they are local times of a zone that the table
             does not tell.
+        table_id: Of this very table, drawn when it was made or adopted; None of one that was not.
         chain: The chain that orders all changes of the table; None for a table without one.
         has_foreign_writers: Whether other engines may change the table as well.
         properties: Every property as stored, for what has no field here.
@@ -240,6 +243,7 @@ class TableConfig:
     metadata_partitions_inflight: tuple[str, ...] = ()
     metadata_partitions_own: tuple[str, ...] = ()
     time_zone: time_zones.TimeZone | None = time_zones.UTC_ZONE
+    table_id: str | None = None
     chain: ChainName | None = None
     has_foreign_writers: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -358,6 +362,8 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
+    if config.table_id is not None:
+        properties[TABLE_ID_KEY] = config.table_id
     properties |= chain_properties(config)
     if config.version == VERSION_WITH_PAYLOADS:
         properties["hoodie.record.merge.mode"] = merging.v8_mode
@@ -464,6 +470,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         metadata_partitions_inflight=building,
         metadata_partitions_own=own,
         time_zone=_time_zone(properties),
+        table_id=properties.get(TABLE_ID_KEY) or None,
         chain=_chain(properties),
         has_foreign_writers=properties.get(FOREIGN_WRITERS_KEY, "").lower() != "false",
         properties=dict(properties),

@@ -305,10 +305,21 @@ class TestBadInput:
 
     def test_position_of_a_table_that_was_made_again(self, pulled: Pulled, tmp_path: Path) -> None:
         other = Pulled(tmp_path / "u")
+        empty = other.table.changes().position
         other.put("1")
-        position = other.table.changes().position
+        for position in (empty, other.table.changes().position):
+            with pytest.raises(errors.GoneError, match="made again"):
+                pulled.table.changes(position)
+        assert pulled.table.changes(position, falls_back=True).is_snapshot
+        # As Apache Hudi makes tables: by their writes alone.
+        for each in (pulled, other):
+            properties = each.path / ".hoodie" / "hoodie.properties"
+            lines = properties.read_text().splitlines()
+            kept = [line for line in lines if table_config.TABLE_ID_KEY not in line]
+            properties.write_text("\n".join(kept))
+            each.table = table.open_table(str(each.path), each.env)
         with pytest.raises(errors.GoneError, match="made again"):
-            pulled.table.changes(position)
+            pulled.table.changes(other.table.changes().position)
 
     def test_what_is_no_position(self, pulled: Pulled) -> None:
         for text in ("", "x", str(pulled.table.changes().position)[:-1] + "."):
