@@ -52,6 +52,7 @@ from hoodie.model import (
     settings,
     table_config,
 )
+from hoodie.model.change_data import LoggingMode
 from hoodie.read import change_data, increments, planning, positions, travel
 from hoodie.read import changes as row_changes
 from hoodie.read import history as row_history
@@ -940,6 +941,25 @@ class Table:
                 )
             else:
                 config = configuration.switch_off(client, self.config)
+        return Table(self._storage, config, self.schema, self._env)
+
+    def capture_change_data(
+        self, transaction: manager.TransactionOptions, mode: LoggingMode | None
+    ) -> "Table":
+        """Have writes store what they change (CDC), or no longer; return the table as it is then.
+
+        What was written before stays as it is: changes of it are computed, or read from what was
+        stored of them.
+
+        Args:
+            transaction: On whose behalf.
+            mode: What they are to store; None for nothing.
+
+        Raises:
+            ConflictError: A write is pending; or the configuration changed meanwhile.
+        """
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            config = configuration.capture(client, self.config, mode)
         return Table(self._storage, config, self.schema, self._env)
 
     def adopt(

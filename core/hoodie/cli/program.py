@@ -49,7 +49,10 @@ _COMMANDS = {
     "history": ("Tables", "Show what became of one row: each write that changed it."),
     "delete": ("Tables", "Delete the rows that match a filter, in one commit."),
     "adopt": ("Tables", "State the index and time zone of a table that Apache Hudi made."),
-    "configure": ("Tables", "Change which engines may write a table."),
+    "configure": (
+        "Tables",
+        "Change which engines may write a table, and what writes store of changes.",
+    ),
     "describe": ("Inspection", "Show a table's configuration and columns."),
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
     "slices": ("Inspection", "Show a table's file slices, one per file group."),

@@ -24,7 +24,6 @@ from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
 from hoodie.model import commits, files, instants, moments, partition_columns
-from hoodie.model.change_data import LoggingMode
 from hoodie.read import increments, positions, row_versions
 
 RecordKeys: TypeAlias = Callable[[pa.Table], pa.Array]
@@ -85,13 +84,14 @@ class Step:
         """The file groups in which rows may have changed."""
         return frozenset(self.touched.groups | self.touched.compacted)
 
-    def needed_before(self, *, has_images: bool) -> frozenset[files.FileGroupId]:
-        """Return the file groups whose earlier rows have to be read.
-
-        Args:
-            has_images: As of `has_images`.
-        """
-        return self.groups - self.logs.keys() if has_images else self.groups
+    def needed_before(
+        self, source: increments.Source, wanted: "Wanted"
+    ) -> frozenset[files.FileGroupId]:
+        """Return the file groups whose earlier rows have to be read: not where they are stored."""
+        if self.write is None or not _takes_images(source, wanted):
+            return self.groups
+        is_stored = source.config.stores_images_of(self.write.requested_time)
+        return self.groups - self.logs.keys() if is_stored else self.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         steps = _net_step(source, snapshot, found)
     else:
         steps = steps_of(source, snapshot, found)
-    _check_readable(source, snapshot, steps, has_images=has_images(source, wanted))
+    _check_readable(source, snapshot, steps, wanted)
     return ChangeData(
         position=increments.position_at(source.config, snapshot.timeline, found.end),
         writes=found.data_writes,
@@ -254,8 +254,7 @@ def _check_readable(
     source: increments.Source,
     snapshot: snapshots.Snapshot,
     steps: Sequence[Step],
-    *,
-    has_images: bool,
+    wanted: Wanted,
 ) -> None:
     """Refuse a range of which files are gone.
 
@@ -270,20 +269,18 @@ def _check_readable(
     gaps = past.gaps(source.storage, snapshot, steps[0].before)
     for step in steps:
         for moment, needed in (
-            (step.before, step.needed_before(has_images=has_images)),
+            (step.before, step.needed_before(source, wanted)),
             (step.after, step.groups),
         ):
             if moment.time > positions.BEGINNING:
                 past.refuse(source.storage, gaps, moment, needed)
 
 
-def has_images(source: increments.Source, wanted: Wanted) -> bool:
-    """Return whether stored change data is all that is wanted of a change."""
-    config = source.config
+def _takes_images(source: increments.Source, wanted: Wanted) -> bool:
+    """Return whether stored rows before and after are all that is wanted of a change."""
     return (
-        config.change_data is LoggingMode.DATA_BEFORE_AFTER
-        and wanted.record_keys is not None
-        and not partition_columns.left_out(config)
+        wanted.record_keys is not None
+        and not partition_columns.left_out(source.config)
         and not set(wanted.columns) - set(source.schema.arrow.names)
     )
 
@@ -312,11 +309,10 @@ def tasks_of(
 ) -> Iterator[row_versions.VersionTask]:
     """Yield a task for each unit of file groups in which a step may have changed rows."""
     ends = sides.of(step)
-    is_all = has_images(source, wanted)
-    has_keys = source.config.change_data in (LoggingMode.OP_KEY_ONLY, LoggingMode.DATA_BEFORE)
+    takes_images = _takes_images(source, wanted)
     for unit in increments.units_of(source, step.touched, ends):
         logs: tuple[str, ...] = ()
-        if len(unit.groups) == 1 and (is_all or has_keys):
+        if len(unit.groups) == 1:
             logs = step.logs.get(unit.groups[0], ())
         yield row_versions.VersionTask(
             table_uri=source.storage.uri,
@@ -330,7 +326,7 @@ def tasks_of(
             columns=wanted.columns,
             is_compared=unit.is_compared,
             logs=logs,
-            record_keys=wanted.record_keys if is_all else None,
+            record_keys=wanted.record_keys if takes_images else None,
             keys=wanted.keys,
         )
 

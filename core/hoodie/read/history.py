@@ -131,14 +131,13 @@ class History:
         hidden: _Hidden | None = None
         # Of a restore nothing is on the timeline but itself.
         left = sorted(self._of_table(), key=lambda gap: gap.end)
-        has_images = change_data.has_images(self._source, self._wanted.change_data)
         sides = change_data.Sides(self._source, self._snapshot)
         for step in self._steps:
             while left and left[0].end <= step.after.time:
                 hidden = _hide(hidden, left.pop(0))
             if not step.groups:
                 continue
-            gap = self._gap_of(step, has_images=has_images)
+            gap = self._gap_of(step)
             if gap is not None:
                 if step.touched.groups:  # A compaction alone changes nothing.
                     hidden = _hide(hidden, gap, step)
@@ -165,10 +164,10 @@ class History:
             if each.group is None and self._wanted.since < each.end and each.first <= self._end
         ]
 
-    def _gap_of(self, step: change_data.Step, *, has_images: bool) -> past.Gap | None:
+    def _gap_of(self, step: change_data.Step) -> past.Gap | None:
         """Return why a step cannot be read; None if it can."""
         sides = (
-            (step.before, step.needed_before(has_images=has_images)),
+            (step.before, step.needed_before(self._source, self._wanted.change_data)),
             (step.after, step.groups),
         )
         for moment, needed in sides:

@@ -30,7 +30,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
 from hoodie.filegroup import change_logs, held_keys, projecting, reading, snapshots
 from hoodie.model import change_data, files, predicates, schemas, table_config
 from hoodie.model.change_data import Op
@@ -115,12 +114,15 @@ def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
     schema = schema_of(task.schema, task.columns)
     keys: list[pa.Array] = []
     for rows in change_logs.read(locations.open_storage(task.table_uri), task.logs):
-        if task.record_keys is not None and change_data.AFTER in rows.column_names:
-            yield from _stored(task, schema, rows, task.record_keys)
+        if change_data.RECORD_KEY in rows.column_names:
+            keys.append(rows.column(change_data.RECORD_KEY).combine_chunks())
+        elif task.record_keys is None:
+            break  # It has rows before and after, in columns that are not all that is asked for.
         else:
-            keys.append(_stored_keys(task, rows))
-    if task.logs and not keys:
-        return
+            yield from _stored(task, schema, rows, task.record_keys)
+    else:
+        if task.logs and not keys:
+            return
     found = _of_keys(task, _asked(task, keys)) if task.keys or keys else _computed(task)
     for op, before, after in _paired(*found):
         rows = after if before is None else before
@@ -161,16 +163,6 @@ def _table_of(task: VersionTask, images: pa.ChunkedArray) -> pa.Table:
     images = images.combine_chunks()
     rows = pa.Table.from_arrays(images.flatten(), names=[each.name for each in images.type])
     return projecting.project(rows, task.schema.arrow)
-
-
-def _stored_keys(task: VersionTask, rows: pa.Table) -> pa.Array:
-    """Return the keys of stored changes."""
-    if change_data.RECORD_KEY in rows.column_names:
-        return rows.column(change_data.RECORD_KEY).combine_chunks()
-    raise errors.UnsupportedError(
-        f"change data of table {task.config.name!r} was stored without record keys: expected logs "
-        f"of the mode that {table_config.CHANGE_DATA_MODE_KEY} states"
-    )
 
 
 def _asked(task: VersionTask, stored: Sequence[pa.Array]) -> pa.Array:

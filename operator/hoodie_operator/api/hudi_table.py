@@ -424,7 +424,8 @@ class HudiTableSpec(fields.Block):
         default=None,
         description=(
             "Have writes say what they changed, for readers of changes (CDC): operations with "
-            "keys, with rows before, or with rows before and after. Default: they do not."
+            "keys, with rows before, or with rows before and after. Default: they do not. An "
+            "existing table follows by a TableAction of type Configure."
         ),
     )
     time_zone: fields.TimeZone | None = Field(
@@ -990,7 +991,6 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.fixed_by_provisioning("keys", lambda spec: spec.keys, _IS_THERE),
         rules.fixed_by_provisioning("merge", lambda spec: spec.merge, _IS_THERE),
         rules.fixed_by_provisioning("writeIndex", lambda spec: spec.write_index, _IS_THERE),
-        rules.fixed_by_provisioning("changeData", lambda spec: spec.change_data, _IS_THERE),
         rules.fixed_by_provisioning("timeZone", lambda spec: spec.time_zone, _IS_THERE),
         rules.fixed_by_provisioning(
             "schema",

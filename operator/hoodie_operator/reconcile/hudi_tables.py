@@ -340,6 +340,7 @@ def _compared(
     if refusal is not None:
         message += f"; the table is read-only: {refusal}"
     message += _writers_differ(wanted, seen.config)
+    message += _change_data_differs(wanted, seen.config)
     return Verdict(state=State.READY, reason=Reason.READY, message=message)
 
 
@@ -352,6 +353,19 @@ def _writers_differ(wanted: effective.EffectiveTable, stored: table_config.Table
     return (
         f"; concurrency.externalWriters is {str(is_external).lower()}, but the table {does} other "
         "engines: a TableAction of type Configure changes that"
+    )
+
+
+def _change_data_differs(wanted: effective.EffectiveTable, stored: table_config.TableConfig) -> str:
+    """Return what to do where writes store other changes than declared; empty for nothing."""
+    declared, does = wanted.config.change_data, stored.change_data
+    if declared is does:
+        return ""
+    stores = "none of their changes" if does is None else f"change data of mode {does.value}"
+    expected = "none" if declared is None else declared.value
+    return (
+        f"; writes store {stores}, expected {expected} by changeData: a TableAction of type "
+        "Configure changes that"
     )
 
 
