@@ -286,7 +286,7 @@ class Table:
                 past.check_readable(self._storage, snapshot, moment)
                 if past.is_before_first(self._storage, snapshot.timeline, moment):
                     logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
-                then = snapshots.as_of(self._storage, snapshot, moment)
+                then = snapshots.as_of(snapshot, moment)
                 return planning.plan(self.uri, self.config, schema, then, query, places)
             config = self.config
             if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:

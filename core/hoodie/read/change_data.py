@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import past, snapshots
+from hoodie.filegroup import listing, past, snapshots
 from hoodie.model import commits, files, instants, moments, partition_columns
 from hoodie.read import increments, positions, row_versions
 
@@ -122,7 +122,7 @@ class ChangeData:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         engine: Engine = self._source.engine
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        sides = Sides(self._source, self._snapshot)
+        sides = Sides(self._snapshot)
         for step in self._steps:
             tasks = list(tasks_of(self._source, sides, step, self._wanted))
             yield from ahead.streams(row_versions.changes, tasks, engine.parallelism, bound)
@@ -288,9 +288,8 @@ def _takes_images(source: increments.Source, wanted: Wanted) -> bool:
 class Sides:
     """The table as of the moments of steps, each made once for the steps that it is between."""
 
-    def __init__(self, source: increments.Source, snapshot: snapshots.Snapshot) -> None:
-        self._storage = source.storage
-        self._snapshot = snapshot
+    def __init__(self, snapshot: snapshots.Snapshot) -> None:
+        self._snapshot = replace(snapshot, listing=listing.Grouped(snapshot.listing))
         self._last: tuple[moments.Moment, snapshots.Snapshot] | None = None
 
     def of(self, step: Step) -> increments.Ends:
@@ -298,8 +297,8 @@ class Sides:
         if self._last is not None and self._last[0] == step.before:
             then = self._last[1]
         else:
-            then = snapshots.as_of(self._storage, self._snapshot, step.before)
-        now = snapshots.as_of(self._storage, self._snapshot, step.after)
+            then = snapshots.as_of(self._snapshot, step.before)
+        now = snapshots.as_of(self._snapshot, step.after)
         self._last = (step.after, now)
         return increments.Ends(then=then, now=now)
 

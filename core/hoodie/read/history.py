@@ -131,7 +131,7 @@ class History:
         hidden: _Hidden | None = None
         # Of a restore nothing is on the timeline but itself.
         left = sorted(self._of_table(), key=lambda gap: gap.end)
-        sides = change_data.Sides(self._source, self._snapshot)
+        sides = change_data.Sides(self._snapshot)
         for step in self._steps:
             while left and left[0].end <= step.after.time:
                 hidden = _hide(hidden, left.pop(0))
@@ -182,7 +182,7 @@ class History:
         moment = moments.Moment(time=max(time, hidden.until))
         if any(gap.has(moment.time) for gap in self._gaps):
             return  # The row may be in a file group whose files are gone.
-        then = snapshots.as_of(self._source.storage, self._snapshot, moment)
+        then = snapshots.as_of(self._snapshot, moment)
         view = then.view
         path = self._wanted.partition_path
         slices = tuple(
@@ -353,7 +353,7 @@ def _holders(
 ) -> Callable[[files.FileGroupId], bool]:
     """Return what tells whether a file group can have, or had, the key."""
     # Bucket counts of now say nothing of then.
-    counts = snapshots.as_of(source.storage, snapshot, begin).bucket_counts
+    counts = snapshots.as_of(snapshot, begin).bucket_counts
     index = tables.index_of(source.config, counts)
     key = pa.array([wanted.key], pa.string())
     known: dict[str, bool] = {}

@@ -24,11 +24,11 @@ Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increment
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import past, snapshots
+from hoodie.filegroup import listing, past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, moments, schemas, table_config
@@ -151,12 +151,12 @@ def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increm
             late, or files are gone that are needed.
         ConflictError: A write was rolled back while this looked.
     """
-    timeline, config, storage = snapshot.timeline, source.config, source.storage
+    timeline, config = snapshot.timeline, source.config
     found = range_of(source, snapshot, wanted)
     touched = touched_by(source, timeline, found.writes)
     ends = Ends(
-        then=snapshots.as_of(storage, snapshot, found.begin),
-        now=snapshots.as_of(storage, snapshot, moments.Moment(time=found.end)),
+        then=snapshots.as_of(snapshot, found.begin),
+        now=snapshots.as_of(snapshot, moments.Moment(time=found.end)),
     )
     units = units_of(source, touched, ends)
     _check_readable(source, snapshot, wanted, units, ends)
@@ -487,7 +487,10 @@ def _slices(
     snapshot: snapshots.Snapshot, groups: Collection[files.FileGroupId]
 ) -> dict[files.FileGroupId, files.FileSlice]:
     """Return what a read of some file groups reads; their partitions are listed, no others."""
-    view = snapshot.view
+    grouped = snapshot.listing
+    if not isinstance(grouped, listing.Grouped):
+        grouped = listing.Grouped(grouped)
+    view = replace(snapshot, listing=grouped.of(groups)).view
     return {
         each.group: each
         for path in sorted({group.partition_path for group in groups})

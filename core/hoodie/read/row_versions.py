@@ -40,8 +40,6 @@ PARTITION_PATH = "partition_path"
 
 _VERSION = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 _NARROW = (schemas.RECORD_KEY, *_VERSION)
-_PUSHED_KEYS_MAX = 1 << 10
-"""So many keys are a filter of a read; more are looked for in all rows."""
 _BATCH_ROWS = 1 << 16
 
 Places = npt.NDArray[np.int64]
@@ -188,31 +186,17 @@ def _of_keys(task: VersionTask, keys: pa.Array) -> tuple[pa.Table, pa.Table]:
 
 
 def _computed(task: VersionTask) -> tuple[pa.Table, pa.Table]:
-    keys = _logged_since(task)
-    if keys is not None and len(keys) <= _PUSHED_KEYS_MAX:
+    keys = changed_rows.logged_since(
+        task.before,
+        task.after,
+        _Side(task, task.before, is_after=False).source_of,
+        _Side(task, task.after, is_after=True).source_of,
+    )
+    if keys is not None:
         return _of_keys(task, keys)
     if task.is_compared:
         return _compared(task)
     return _by_version(task) or _compared(replace(task, is_compared=True))
-
-
-def _logged_since(task: VersionTask) -> pa.Array | None:
-    """Return the keys in log blocks that readers merge since the write; None where more changed."""
-    olds = {each.group: each for each in task.before}
-    if not task.after or olds.keys() != {each.group for each in task.after}:
-        return None
-    before = _Side(task, task.before, is_after=False)
-    after = _Side(task, task.after, is_after=True)
-    chunks = []
-    for each in task.after:
-        keys = held_keys.logged_since(
-            held_keys.Side(before.source_of(olds[each.group]), olds[each.group]),
-            held_keys.Side(after.source_of(each), each),
-        )
-        if keys is None:
-            return None
-        chunks.append(keys)
-    return pc.unique(pa.chunked_array(chunks, pa.string()))
 
 
 def _by_version(task: VersionTask) -> tuple[pa.Table, pa.Table] | None:
@@ -308,7 +292,7 @@ class _Side:
         """Return those of some keys."""
         kept = [self._empty(self._columns)]
         where = None
-        if len(keys) <= _PUSHED_KEYS_MAX:
+        if len(keys) <= changed_rows.PUSHED_KEYS_MAX:
             where = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
         kept.extend(
             found.filter(pc.is_in(found.column(schemas.RECORD_KEY), value_set=keys))
