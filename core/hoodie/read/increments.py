@@ -284,6 +284,7 @@ class Known:
     ) -> None:
         self._storage = storage
         self._config = config
+        self._timeline = timeline
         self._position = since if isinstance(since, positions.Position) else None
         if self._position is not None:
             positions.check_table(self._position, config)
@@ -307,12 +308,28 @@ class Known:
             newest = max((completion_of(each) for each in self.writes), default=self._position.time)
             raise errors.GoneError(
                 f"what a reader at {self._position.time} has seen of {self._storage.uri} is not "
-                "the table any more: writes of it were rolled back, the table was restored or "
-                "made again, or more than four completed at or below that time later; read the "
-                "whole table again",
+                f"the table any more: {self._cause(self._position.time)}; read the whole table "
+                "again",
                 newest,
             )
         return tuple(counted[each] for each in found)
+
+    def _cause(self, time: instants.InstantTime) -> str:
+        """Return what may have taken back what a reader at a time has seen; a read for each."""
+        found = []
+        for each in self._timeline.completed:
+            if each.completion_time is None or each.completion_time <= time:
+                continue
+            if each.action is instants.Action.RESTORE:
+                found.append(f"{each} restored it")
+            elif each.action is instants.Action.ROLLBACK:
+                target = contents.read_rollback_target(self._storage, each)
+                if target is not None and target < time:
+                    found.append(f"{each} rolled back what began at {target}")
+        return ", ".join(found) or (
+            "writes of it were rolled back, the table was restored or made again, or more than "
+            "four completed at or below that time later"
+        )
 
     def _archived(
         self,
