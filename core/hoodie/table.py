@@ -52,8 +52,10 @@ from hoodie.model import (
     settings,
     table_config,
 )
+from hoodie.model.change_data import LoggingMode
 from hoodie.read import change_data, increments, planning, positions, travel
 from hoodie.read import changes as row_changes
+from hoodie.read import history as row_history
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
     adoption,
@@ -143,7 +145,8 @@ class Table:
         Args:
             small_file_bytes: Base files below that count as small.
         """
-        return table_stats.of_table(self._storage, self.config, small_file_bytes)
+        clock_ms = self._env.clock.now_ms()
+        return table_stats.of_table(self._storage, self.config, clock_ms, small_file_bytes)
 
     def metadata_status(self) -> metadata_tables.Status:
         """Return what the table's metadata table has; nothing for a table without one."""
@@ -283,7 +286,7 @@ class Table:
                 past.check_readable(self._storage, snapshot, moment)
                 if past.is_before_first(self._storage, snapshot.timeline, moment):
                     logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
-                then = snapshots.as_of(self._storage, snapshot, moment)
+                then = snapshots.as_of(snapshot, moment)
                 return planning.plan(self.uri, self.config, schema, then, query, places)
             config = self.config
             if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:
@@ -414,6 +417,48 @@ class Table:
             self._storage,
             self.config,
             lambda snapshot: change_data.plan(self._changed_source(), snapshot, wanted),
+        )
+
+    def history(
+        self,
+        key: str | Mapping[str, object],
+        *,
+        partition: str | None = None,
+        since: travel.Given | None = None,
+        until: travel.Given | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> row_history.History:
+        """Return what became of one row: each write that changed it, the row before and after.
+
+        `History.read` reads it, the newest last; `read.history.schema_of` has its columns. What
+        cannot be read any more is said there, with its reason, and is no error.
+
+        Args:
+            key: The record key as meta columns have it, or the values of the key fields by name.
+            partition: Path of the partition that the row is in; None to look into all.
+            since: An instant or a time after which it begins; None for the first write.
+            until: The last one that it has; None for the newest.
+            columns: Of the rows before and after, meta columns allowed; None for all without them.
+
+        Raises:
+            InvalidInputError: The key is none of the table's, or a time names no moment.
+            NotFoundError: A column is named that the table has not.
+            ConflictError: A write was rolled back while this looked.
+        """
+        if isinstance(key, Mapping):
+            key = keys.of_values(key, self.config, self.schema.arrow)
+        wanted = row_history.Wanted(
+            key=key,
+            partition_path=partition,
+            since=positions.BEGINNING if since is None else self._completion_time(since),
+            until=None if until is None else self._completion_time(until),
+            columns=self._checked_columns(columns),
+            record_keys=keys.maker(self.config, self.schema.arrow),
+        )
+        return snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: row_history.plan(self._changed_source(), snapshot, wanted),
         )
 
     def _changed_source(self) -> increments.Source:
@@ -837,7 +882,8 @@ class Table:
 
     def consumers(self) -> list[table_stats.ConsumerStats]:
         """Return the declared consumers, by name, and whether cleaning waits for them."""
-        return table_stats.of_consumers(self._storage, self.config, self.timeline())
+        clock_ms = self._env.clock.now_ms()
+        return table_stats.of_consumers(self._storage, self.config, self.timeline(), clock_ms)
 
     def remove_consumer(self, name: str) -> bool:
         """Remove a consumer: cleaning does not wait for it any more; False if there is none."""
@@ -893,6 +939,25 @@ class Table:
                 config = configuration.switch_off(client, self.config)
         return Table(self._storage, config, self.schema, self._env)
 
+    def capture_change_data(
+        self, transaction: manager.TransactionOptions, mode: LoggingMode | None
+    ) -> "Table":
+        """Have writes store what they change (CDC), or no longer; return the table as it is then.
+
+        What was written before stays as it is: changes of it are computed, or read from what was
+        stored of them.
+
+        Args:
+            transaction: On whose behalf.
+            mode: What they are to store; None for nothing.
+
+        Raises:
+            ConflictError: A write is pending; or the configuration changed meanwhile.
+        """
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            config = configuration.capture(client, self.config, mode)
+        return Table(self._storage, config, self.schema, self._env)
+
     def adopt(
         self,
         declared: table_config.TableConfig,
@@ -902,6 +967,9 @@ class Table:
         is_preview: bool = False,
     ) -> Mapping[str, str]:
         """Have the table state its index and its time zone; return the properties that it lacked.
+
+        A table without an id is given one as well, by which positions know it from one that is
+        made again under its name.
 
         Args:
             declared: The table's configuration, with the index, and the zone of local times.
@@ -916,11 +984,10 @@ class Table:
         """
         declared = adoption.with_key_encoding(declared, self._target, self._env)
         changes = adoption.lacking(self.config, declared)
-        if not changes and hashing_config is None:
-            return changes
         target = replace(self._target, config=adoption.adopted(self.config, declared))
-        adoption.check(target, changes, self._env, hashing_config=hashing_config)
-        if changes and not is_preview:
+        if changes or hashing_config is not None:
+            adoption.check(target, changes, self._env, hashing_config=hashing_config)
+        if (changes or self.config.table_id is None) and not is_preview:
             with closing(manager.open_client(target, transaction, self._env)) as client:
                 adoption.record(target, changes, client, hashing_config)
         return changes
@@ -1038,7 +1105,11 @@ def create_table(
     definition.check_place(storage, env)
     if table_properties.is_table(storage):
         raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
-    stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
+    stored = replace(
+        config,
+        create_schema=schemas.with_fixed_decimals(schema).avro,
+        table_id=env.random.uuid(),
+    )
     if hashing_config is not None:
         partition_buckets.create(storage, hashing_config)
     stored = chain.begin(storage, stored, "creation")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from support.tables.command_line import Answer, Run, put
+from support.tables.command_line import TRIPS, Answer, Run, put
 
 
 def fine(answer: Answer) -> Answer:
@@ -86,3 +86,22 @@ def test_each_change_of_each_write(hoodie: Run, table: Path, trips: Path, tmp_pa
     for wrong in (["--net"], ["--cdc", "--no-deletes"], ["--cdc", "--or-all"]):
         assert hoodie("changes", table, *wrong).code == 2
     assert "JSON lines by --json" in hoodie("changes", table, "--cdc").err
+
+
+def test_change_data_is_captured_later(hoodie: Run, tmp_path: Path, schema: Path) -> None:
+    path = tmp_path / "cow"
+    asked = ("--schema", schema, "--record-key", "id", "--buckets", "1", "--type", "cow")
+    fine(hoodie("create", path, *asked))
+    trips = put(tmp_path / "trips.csv", TRIPS)
+    fine(hoodie("write", path, "--input", trips))
+    told = fine(hoodie("configure", path, "--change-data", "data-before-after")).out
+    assert "stored by writes: DATA_BEFORE_AFTER" in told
+    fine(hoodie("write", path, "--input", trips))
+    assert list(path.rglob("*.cdc"))
+    rows = fine(hoodie("changes", path, "--cdc", "--json")).rows
+    assert [row["op"] for row in rows] == ["i"] * 3 + ["u"] * 3
+    off = fine(hoodie("configure", path, "--change-data", "off", "--json")).document
+    assert off["change_data"] is None
+    assert fine(hoodie("changes", path, "--cdc", "--json")).rows == rows
+    assert hoodie("configure", path, "--change-data", "all").code == 2
+    assert hoodie("configure", path).code == 2

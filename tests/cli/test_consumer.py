@@ -32,7 +32,8 @@ def test_consumer_is_declared_advanced_listed_and_removed(
     (row,) = fine(hoodie("consumer", "list", table, "--json")).document["consumers"]
     assert (row["name"], row["state"], row["consumed"]) == ("billing", "holding", found["consumed"])
     assert re.search(
-        r"billing +holding +\d{17} +36 h 00 min", fine(hoodie("consumer", "list", table)).out
+        r"billing +holding +\d{17} +1 +[\d.]+ s +36 h 00 min",
+        fine(hoodie("consumer", "list", table)).out,
     )
     back = hoodie("consumer", "advance", table, "billing", "--to", "20200101000000000")
     assert back.code == 20, back.err
@@ -41,6 +42,27 @@ def test_consumer_is_declared_advanced_listed_and_removed(
     gone = hoodie("consumer", "remove", table, "billing")
     assert gone.code == 22
     assert fine(hoodie("check", table)).out == ""
+
+
+def test_list_shows_how_far_behind_consumers_are(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("changes", table, "--consumer", "billing", "--advance", "--json"))
+    (read,) = fine(hoodie("consumer", "list", table, "--json")).document["consumers"]
+    assert (read["unread_writes"], read["unread_since"], read["lag_ms"]) == (0, None, 0)
+    assert read["position"].startswith(f"{read['consumed']}-")
+    for _ in range(2):
+        fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("compact", table))
+    (behind,) = fine(hoodie("consumer", "list", table, "--json")).document["consumers"]
+    assert (behind["unread_writes"], behind["is_more_unread"]) == (2, False)
+    assert behind["consumed"] < behind["unread_since"]
+    assert 0 < behind["lag_ms"] < 600_000
+    shown = fine(hoodie("consumer", "list", table)).out
+    assert re.search(r"billing +holding +\d{17} +2 +[\d.]+ s +168 h", shown)
+    assert read["position"] in shown
+    fine(hoodie("consumer", "advance", table, "late"))
+    (_, late) = fine(hoodie("consumer", "list", table, "--json")).document["consumers"]
+    assert (late["position"], late["unread_writes"]) == (None, 0)
 
 
 def test_other_commands_name_what_waits(hoodie: Run, table: Path, trips: Path) -> None:

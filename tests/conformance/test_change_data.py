@@ -181,3 +181,35 @@ def test_without_change_data_changes_are_computed(judge: Judge, tmp_path: Path) 
     assert sorted(found, key=repr) == sorted(expected, key=repr)
     with pytest.raises(JudgeError, match="CDC"):
         change_data.of_judge(judge, without)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_captured_from_a_later_time_on(mode: str, judge: Judge, tmp_path: Path) -> None:
+    """Apache Hudi's writers capture, too, once the table says so, and its reader reads from there.
+
+    Where capturing ended its writers store nothing more, without an option.
+    """
+    peer, path = replace(COW, name="later"), tmp_path / "table"
+    options = peer.write_options()
+    judge.write(path, batch([row(n, ts=10) for n in range(5)]), options)
+    judge.write(path, batch([row(0, ts=20)]), options)
+    lock = ("--lock", "filesystem")
+    peer_ours.hoodie("adopt", path, "--index", "bucket", "--buckets", str(peer.buckets), *lock)
+    begun = ours(path).timeline().completed_writes[-1].requested_time
+    peer_ours.hoodie("configure", path, "--change-data", mode.replace("_", "-"), *lock)
+    we = peer_ours.Hoodie(table=peer, concurrency="single-writer")
+    judge.write(path, batch([row(0, ts=30), row(7, ts=30)]), options)
+    we.write(path, batch([row(0, ts=40), row(1, ts=40)]), "upsert")
+    judge.write(path, batch([row(2, ts=50)]), options, operation="delete")
+    assert len({each.name.split("_")[2].split(".")[0] for each in path.rglob("*.cdc")}) == 3
+    theirs = change_data.of_judge(judge, path, begin=begun)
+    since = change_data.of_rows(ours(path).change_data(begun).read().read_all())
+    assert theirs == since
+    assert len(since) == 5
+    assert len(changes_of(path)) == len(since) + 6
+    peer_ours.hoodie("configure", path, "--change-data", "off", *lock)
+    logs = set(path.rglob("*.cdc"))
+    judge.write(path, batch([row(0, ts=60)]), options)
+    we.write(path, batch([row(1, ts=60)]), "upsert")
+    assert set(path.rglob("*.cdc")) == logs
+    assert [each.op for each in changes_of(path)].count("u") == 6

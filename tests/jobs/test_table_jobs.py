@@ -443,6 +443,18 @@ def test_table_is_configured_for_its_writers(workshop: Workshop) -> None:
     assert found.chain != begun.chain
 
 
+def test_table_is_configured_to_store_changes(workshop: Workshop) -> None:
+    for attempt, mode in enumerate(("OP_KEY_ONLY", None, "DATA_BEFORE_AFTER", ""), start=1):
+        work = job_specs.ConfigureTable(has_chain=True, has_foreign_writers=False, change_data=mode)
+        workshop.run(workshop.spec(work, attempt=attempt))
+        found = workshop.table().config.change_data
+        expected = "OP_KEY_ONLY" if mode is None else mode
+        assert (found.value if found else "") == expected
+    wrong = replace(work, change_data="ALL")
+    with pytest.raises(errors.InvalidInputError, match="'ALL', expected one of OP_KEY_ONLY"):
+        workshop.run(workshop.spec(wrong, attempt=5))
+
+
 def test_metadata_table_is_made_rebuilt_and_dropped(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     make = job_specs.InitialiseMetadata()

@@ -143,7 +143,7 @@ def found_in(storage: MemoryStorage) -> Mapping[str, object]:
     for each in timeline.completed_writes:
         if each.completion_time is not None:
             moment = moments.Moment(time=each.completion_time)
-            past = snapshots.as_of(storage, snapshot, moment).view
+            past = snapshots.as_of(snapshot, moment).view
             found[f"savepoint of {each}"] = past.slices(PARTITION)
     return found
 

@@ -190,15 +190,18 @@ class DeleteRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigureTable:
-    """Change which engines write the table.
+    """Change which engines write the table, and what writes store of changes.
 
     Attributes:
         has_chain: Whether a chain is to order all changes.
         has_foreign_writers: Whether other engines may write it; if not, it has a chain.
+        change_data: The logging mode of change data, by Hudi's constant; empty for none, and None
+            for what it is.
     """
 
     has_chain: bool
     has_foreign_writers: bool
+    change_data: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

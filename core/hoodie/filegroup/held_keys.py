@@ -114,6 +114,40 @@ def logged_keys(source: KeySource, file_slice: files.FileSlice) -> pa.Array:
     return pc.unique(pa.chunked_array(chunks, pa.string()))
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A slice at one of two moments.
+
+    Attributes:
+        source: Which log blocks count then, among others.
+        file_slice: The slice.
+    """
+
+    source: KeySource
+    file_slice: files.FileSlice
+
+
+def logged_since(then: Side, now: Side) -> pa.Array | None:
+    """Return the keys in log blocks that a slice has at a later moment alone, each once; as `held`.
+
+    Merged rows of other keys are the same at both moments. None where that is not so: the base file
+    is another, or blocks are gone.
+    """
+    before, after = then.file_slice, now.file_slice
+    if before.base_file != after.base_file:
+        return None
+    old, new = _located(then), _located(now)
+    by_positions = [reading.name_base_rows(each, after.base_file) for each in (old, new)]
+    if old and by_positions[0] != by_positions[1]:
+        return None  # Rows of keys that the base file has twice are merged in two ways.
+    seen = {(each.file.path, each.block.offset) for each in old}
+    added = [each for each in new if (each.file.path, each.block.offset) not in seen]
+    if len(added) + len(old) != len(new):
+        return None
+    chunks = [chunk for keys in _keys_in(now.source, added) for chunk in keys.chunks]
+    return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+
 def _merged(
     source: KeySource, file_slice: files.FileSlice, keys: pa.Array, columns: Sequence[str] = ()
 ) -> reading.SliceRows:
@@ -166,13 +200,21 @@ def _range_of(keys: pa.Array) -> predicates.Predicate:
 
 def _logged_keys(source: KeySource, file_slice: files.FileSlice) -> Iterator[pa.ChunkedArray]:
     """Yield the keys of the log blocks of a slice that count, of one block at a time."""
-    if not file_slice.log_files:
+    return _keys_in(source, _located(Side(source, file_slice)))
+
+
+def _located(side: Side) -> list[log_scanning.Found[log_blocks.Frame]]:
+    source, log_files = side.source, side.file_slice.log_files
+    return log_scanning.locate(source.storage, log_files, source.is_committed, _pass_by)
+
+
+def _keys_in(
+    source: KeySource, located: Sequence[log_scanning.Found[log_blocks.Frame]]
+) -> Iterator[pa.ChunkedArray]:
+    if not located:
         return
     columns = pa.schema([*schemas.meta_fields(), *source.schema.arrow])
     decoder = block_decoding.Decoder.of(source.config, columns, _KEY_COLUMN, ())
-    located = log_scanning.locate(
-        source.storage, file_slice.log_files, source.is_committed, _pass_by
-    )
     for block in log_scanning.contents(source.storage, located):
         with log_scanning.named(block.file):
             yield decoder.decode(block.block).keys

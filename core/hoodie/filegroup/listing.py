@@ -285,3 +285,68 @@ class With:
     def hashing_configs(self) -> list[str]:
         """Return the paths of the files with bucket counts by partition."""
         return self._there.hashing_configs()
+
+
+class Grouped:
+    """A listing that finds the files of single file groups, however many others there are."""
+
+    def __init__(self, there: Listing) -> None:
+        """Take a listing; a partition is looked through when it is first asked for."""
+        self._there = there
+        self._groups: dict[str, dict[files.FileGroupId, list[DataFile]]] = {}
+
+    def of(self, groups: Collection[files.FileGroupId]) -> "OfGroups":
+        """Return a listing of some file groups alone."""
+        return OfGroups(self, groups)
+
+    def files_of(self, group: files.FileGroupId) -> list[DataFile]:
+        """Return the data files of a file group, sorted by name."""
+        known = self._groups.get(group.partition_path)
+        if known is None:
+            known = self._groups[group.partition_path] = {}
+            for each in self._there.files(group.partition_path):
+                known.setdefault(each.group, []).append(each)
+        return known.get(group, [])
+
+    def partitions(self) -> list[str]:
+        """Return the partition paths, sorted."""
+        return self._there.partitions()
+
+    def files(self, partition_path: str) -> list[DataFile]:
+        """Return the data files of a partition, sorted by name."""
+        return self._there.files(partition_path)
+
+    def change_data(self, partition_path: str) -> list[ChangeDataFile]:
+        """Return the log files of change data of a partition."""
+        return self._there.change_data(partition_path)
+
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether a partition has its metadata file."""
+        return self._there.is_partition(partition_path)
+
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of a few paths are partitions of the table, sorted."""
+        return self._there.partitions_among(paths)
+
+    def hashing_configs(self) -> list[str]:
+        """Return the paths of the files with bucket counts by partition."""
+        return self._there.hashing_configs()
+
+
+class OfGroups(Grouped):
+    """A listing of some file groups alone."""
+
+    def __init__(self, there: Grouped, groups: Collection[files.FileGroupId]) -> None:
+        """Take a listing of all, and the file groups."""
+        super().__init__(there)
+        self._all = there
+        self._wanted = sorted(groups)
+
+    def files(self, partition_path: str) -> list[DataFile]:
+        """Return the data files of these file groups in a partition, sorted by file group."""
+        return [
+            each
+            for group in self._wanted
+            if group.partition_path == partition_path
+            for each in self._all.files_of(group)
+        ]

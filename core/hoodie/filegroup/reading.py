@@ -139,7 +139,7 @@ class SliceReader:
             rules,
             inside,
             held.names,
-            merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
+            merges_repeated_keys=name_base_rows(blocks, file_slice.base_file),
         )
         merge.watch = watch
         merged = self._merged(file_slice.base_file, merge, inside, where)
@@ -187,7 +187,7 @@ class SliceReader:
             decoder=self._decoder(inside, rules),
             rules=rules,
             output=output.names,
-            merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
+            merges_repeated_keys=name_base_rows(blocks, file_slice.base_file),
             watch=watch,
         )
         return bounded_merging.BoundedRows(source, memory)
@@ -344,7 +344,7 @@ def check_is_whole(base_file: files.BaseFile) -> None:
         )
 
 
-def _name_base_rows(
+def name_base_rows(
     blocks: Iterable[log_scanning.Found[Frame]], base_file: files.BaseFile | None
 ) -> bool:
     """Return whether all blocks say at which positions of the base file their records are."""

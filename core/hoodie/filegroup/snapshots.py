@@ -19,6 +19,7 @@ writes do not count: it returns what a snapshot taken then returned. `past` find
 since, and must not be read.
 """
 
+import copy
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,36 +44,43 @@ class CommittedInstants:
     """What a timeline tells of which data files count; it pickles. `CommittedFiles` answers.
 
     Attributes:
-        completed: Requested times of completed writes on the active timeline.
+        completed: Completed writes on the active timeline: when, by requested time.
         gap: Where the timeline does not say whether a write was archived.
         late: Requested times of pending writes that came after it was archived past them.
         rollbacks: All that it holds.
         moment: As of which they count; None for all that is there. Of writes that are older than
             the timeline the archive then says when they completed.
+        found: Requested times that count, whatever else is known of them.
     """
 
-    completed: frozenset[instants.InstantTime]
+    completed: Mapping[instants.InstantTime, instants.InstantTime]
     gap: active.Gap
     late: frozenset[instants.InstantTime]
     rollbacks: tuple[instants.Instant, ...]
     moment: moments.Moment | None = None
+    found: frozenset[instants.InstantTime] = frozenset()
 
-    def as_of(self, moment: moments.Moment, timeline: active.ActiveTimeline) -> Self:
-        """Return what counted as of a moment, by the timeline that this is of; no request."""
-        times = timeline.write_completion_times
-        there = frozenset(each for each in self.completed if moment.has(each, times.get(each)))
-        return replace(self, completed=there, moment=moment)
+    def as_of(self, moment: moments.Moment) -> Self:
+        """Return what counted as of a moment; no request, and nothing that grows with writes."""
+        return replace(self, moment=moment)
+
+    def has(self, requested_time: instants.InstantTime) -> bool:
+        """Return whether a write counts, as far as the timeline alone says so."""
+        if requested_time in self.found:
+            return True
+        time = self.completed.get(requested_time)
+        return time is not None and (self.moment is None or self.moment.has(requested_time, time))
 
     def with_files_of(self, file_slice: files.FileSlice) -> Self:
         """Return what counts in a slice whose files were found to count: no archive is asked."""
         found = {each.instant_time for each in file_slice.data_files}
-        return replace(self, completed=self.completed | found)
+        return replace(self, found=self.found | found)
 
 
 def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
     """Return what tells which data files count as of a timeline; no request."""
     return CommittedInstants(
-        completed=frozenset(timeline.write_completion_times),
+        completed=timeline.write_completion_times,
         gap=active.Gap(first=timeline.first, start=timeline.start),
         late=timeline.late,
         rollbacks=tuple(
@@ -108,6 +116,12 @@ class CommittedFiles:
         """Return those that count as of a timeline; no request."""
         return cls(storage, committed_instants(timeline))
 
+    def as_of(self, moment: moments.Moment) -> Self:
+        """Return those that counted as of a moment; they share what is read of the archive."""
+        found = copy.copy(self)
+        found.known = self.known.as_of(moment)
+        return found
+
     def is_committed(self, requested_time: instants.InstantTime) -> bool:
         """Return whether data files of that requested time are part of the table.
 
@@ -115,7 +129,7 @@ class CommittedFiles:
         Of one that a rollback took back, and of one among writes that savepoints keep, which may be
         left of older ones: the archive. As of a moment, of each that is older than the timeline.
         """
-        if requested_time in self.known.completed:
+        if self.known.has(requested_time):
             return True
         gap, moment = self.known.gap, self.known.moment
         if requested_time in self.known.late:
@@ -222,6 +236,21 @@ def _paths_of(stat: commits.WriteStat) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """What a completed replace commit retired.
+
+    Attributes:
+        requested_time: Its requested time.
+        completion_time: Its completion time.
+        groups: The file groups.
+    """
+
+    requested_time: instants.InstantTime
+    completion_time: instants.InstantTime
+    groups: frozenset[files.FileGroupId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """A table as of one moment.
 
@@ -231,6 +260,7 @@ class Snapshot:
         committed: Which of them count.
         compactions: The plan of each pending compaction.
         replaced: When each file group that a completed replace commit retired was retired.
+        retired: What each replace commit on the timeline retired, by completion time.
         bucket_count: The count of buckets in the table's properties; None where they have none.
         hashing_configs: Returns the bucket counts by partition; read when first asked for.
         touched: Returns the partitions that completed writes touched; a request for each write.
@@ -248,6 +278,7 @@ class Snapshot:
     touched: Callable[[Iterable[instants.Instant]], frozenset[str]]
     executed_plan: Callable[[instants.InstantTime], plans.CompactionPlan]
     moment: moments.Moment | None = None
+    retired: tuple[Retirement, ...] = ()
 
     def bucket_counts(self) -> tuple[int, ...]:
         """Return the counts of buckets of which each partition has one; sorted.
@@ -298,7 +329,7 @@ class Snapshot:
         known = self.committed.known
         if self.moment is None or known.moment is not None:
             return known
-        return known.as_of(self.moment, self.timeline)
+        return known.as_of(self.moment)
 
 
 def take(
@@ -387,6 +418,7 @@ def _taken(
     if has_committed_only:
         found = metadata_listing.of_table(storage, config, timeline, found)
     committed = CommittedFiles.of(storage, timeline)
+    retired = _retired(storage, timeline)
     return Snapshot(
         timeline=timeline,
         listing=found,
@@ -395,7 +427,8 @@ def _taken(
             pending.requested_time: contents.read_compaction_plan(storage, pending)
             for pending in timeline.pending_compactions
         },
-        replaced=replaced_groups(storage, timeline),
+        replaced=_last(retired),
+        retired=retired,
         bucket_count=config.bucket_count,
         hashing_configs=functools.cache(
             lambda: partition_buckets.read(storage, found.hashing_configs(), committed.is_committed)
@@ -412,29 +445,25 @@ def _taken(
     )
 
 
-def as_of(storage: protocol.Storage, snapshot: Snapshot, moment: moments.Moment) -> Snapshot:
+def as_of(snapshot: Snapshot, moment: moments.Moment) -> Snapshot:
     """Return a snapshot of the table as it was; compactions that were pending start no slices.
 
-    A read for each replace commit until then; and the archive for each file of a write that is
-    older than the timeline. What of it is gone since is not looked for (`past`).
+    The archive for each file of a write that is older than the timeline. What of it is gone since
+    is not looked for (`past`).
 
     Args:
-        storage: The table's.
         snapshot: Of the table as it is now.
         moment: Which writes count.
     """
-    timeline = snapshot.timeline
-    known = snapshot.committed.known.as_of(moment, timeline)
-    committed = CommittedFiles(storage, known)
-    if moment.rule is moments.Rule.REQUESTED:
-        # Slices are those of now, and what was requested later is left out of them.
-        committed = snapshot.committed
-    writes = (each for each in timeline.completed_writes if each.requested_time in known.completed)
+    then = snapshot.committed.as_of(moment)
+    retired = (each for each in snapshot.retired if then.known.has(each.requested_time))
+    # By requested times slices are those of now, and what came later is left out of them.
+    is_cut = moment.rule is moments.Rule.COMPLETION
     return replace(
         snapshot,
-        committed=committed,
-        compactions={} if moment.rule is moments.Rule.COMPLETION else snapshot.compactions,
-        replaced=replaced_groups(storage, active.from_files(writes)),
+        committed=then if is_cut else snapshot.committed,
+        compactions={} if is_cut else snapshot.compactions,
+        replaced=_last(retired),
         moment=moment,
     )
 
@@ -451,7 +480,21 @@ def replaced_groups(
     Raises:
         NotFoundError: The table lacks the file of one.
     """
+    return _last(_retired(storage, timeline))
+
+
+def _last(
+    retired: Iterable[Retirement],
+) -> Mapping[files.FileGroupId, instants.InstantTime]:
     found: dict[files.FileGroupId, instants.InstantTime] = {}
+    for each in retired:
+        found |= dict.fromkeys(each.groups, each.completion_time)
+    return found
+
+
+def _retired(storage: protocol.Storage, timeline: active.ActiveTimeline) -> tuple[Retirement, ...]:
+    """Return what the replace commits on a timeline retired; a read for each."""
+    found = []
     for instant in timeline.completed_writes:
         if instant.action is instants.Action.REPLACE_COMMIT and instant.completion_time:
             try:
@@ -460,5 +503,11 @@ def replaced_groups(
                 if active.listed(storage).has_file(instant):
                     raise
                 continue
-            found |= dict.fromkeys(groups, instant.completion_time)
-    return found
+            found.append(
+                Retirement(
+                    requested_time=instant.requested_time,
+                    completion_time=instant.completion_time,
+                    groups=groups,
+                )
+            )
+    return tuple(found)

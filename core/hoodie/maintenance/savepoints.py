@@ -308,7 +308,7 @@ def _file_names(
     # As the table would look if nothing had been cleaned since.
     as_it_was = listing.With(snapshot.listing, cleaned - there)
     moment = moments.Moment(time=commit.completion_time)
-    view = snapshots.as_of(storage, replace(snapshot, listing=as_it_was), moment).view
+    view = snapshots.as_of(replace(snapshot, listing=as_it_was), moment).view
     names = {
         partition_path: {
             data_file.name

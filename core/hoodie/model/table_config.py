@@ -36,6 +36,8 @@ EPOCH_KEY = "hoodie.operator.epoch"
 """The number of the epoch that was the last to change the properties."""
 TIME_ZONE_KEY = "hoodie.operator.timeline.zone"
 """Of which zone the times of a timeline in local time are, by its name in the IANA database."""
+TABLE_ID_KEY = "hoodie.operator.table.id"
+"""Of this very table: one that is dropped and made again under its name has another."""
 CHAIN_VERSION = 1
 """Of the epochs of a table that was never archived, and never lost a savepoint."""
 CHAIN_VERSION_NEWEST = 3
@@ -48,6 +50,9 @@ DROPS_PARTITION_COLUMNS_KEY = "hoodie.datasource.write.drop.partition.columns"
 """Whether partition columns count as in paths alone: `model.partition_columns`."""
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 CHANGE_DATA_MODE_KEY = "hoodie.table.cdc.supplemental.logging.mode"
+CHANGE_DATA_IMAGES_SINCE_KEY = "hoodie.operator.cdc.images.since"
+"""Writes that were requested up to this time have stored less than the mode says, of a table whose
+mode was another before."""
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
@@ -212,6 +217,7 @@ class TableConfig:
             and which its writers keep up.
         time_zone: Of the timeline's times; None where they are local times of a zone that the table
             does not tell.
+        table_id: Of this very table, drawn when it was made or adopted; None of one that was not.
         chain: The chain that orders all changes of the table; None for a table without one.
         has_foreign_writers: Whether other engines may change the table as well.
         properties: Every property as stored, for what has no field here.
@@ -240,6 +246,7 @@ class TableConfig:
     metadata_partitions_inflight: tuple[str, ...] = ()
     metadata_partitions_own: tuple[str, ...] = ()
     time_zone: time_zones.TimeZone | None = time_zones.UTC_ZONE
+    table_id: str | None = None
     chain: ChainName | None = None
     has_foreign_writers: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -275,6 +282,15 @@ class TableConfig:
     def is_copy_on_write(self) -> bool:
         """Whether each write makes base files; otherwise it may make log files."""
         return self.table_type is TableType.COPY_ON_WRITE
+
+    def stores_images_of(self, requested_time: str) -> bool:
+        """Return whether change data that a write stored has the rows before and after.
+
+        The mode stays in the properties when change data is no longer captured.
+        """
+        mode = self.change_data or _logging_mode(self.properties)
+        since = self.properties.get(CHANGE_DATA_IMAGES_SINCE_KEY, "")
+        return mode is LoggingMode.DATA_BEFORE_AFTER and requested_time > since
 
     @property
     def bootstrap_base_path(self) -> str | None:
@@ -358,6 +374,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
+    properties |= {} if config.table_id is None else {TABLE_ID_KEY: config.table_id}
     properties |= chain_properties(config)
     if config.version == VERSION_WITH_PAYLOADS:
         properties["hoodie.record.merge.mode"] = merging.v8_mode
@@ -405,6 +422,33 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.record.merge.strategy.id": _PAYLOAD_BASED_ID,
         "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
     }
+
+
+def change_data_properties(
+    config: TableConfig, mode: LoggingMode | None, newest: str
+) -> dict[str, str | None]:
+    """Return what changes of a table's properties for it to capture change data so from now on.
+
+    Args:
+        config: The table's configuration.
+        mode: What its writes are to store; None for nothing.
+        newest: The greatest requested time; no older write is pending.
+
+    Returns:
+        New values by key, None to remove one; empty if it does so already.
+    """
+    if mode is config.change_data:
+        return {}
+    if mode is None:
+        return {CHANGE_DATA_CAPTURE_KEY: _text(False)}
+    found: dict[str, str | None] = {
+        CHANGE_DATA_CAPTURE_KEY: _text(True),
+        CHANGE_DATA_MODE_KEY: mode.value,
+    }
+    had = config.properties.get(CHANGE_DATA_MODE_KEY)
+    if had is not None and had.upper() != mode.value:
+        found[CHANGE_DATA_IMAGES_SINCE_KEY] = newest
+    return found
 
 
 def chain_properties(config: TableConfig) -> dict[str, str]:
@@ -464,6 +508,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         metadata_partitions_inflight=building,
         metadata_partitions_own=own,
         time_zone=_time_zone(properties),
+        table_id=properties.get(TABLE_ID_KEY) or None,
         chain=_chain(properties),
         has_foreign_writers=properties.get(FOREIGN_WRITERS_KEY, "").lower() != "false",
         properties=dict(properties),
@@ -538,8 +583,10 @@ def _merging(properties: Mapping[str, str], version: int) -> tuple[MergeMode, bo
 
 
 def _change_data(properties: Mapping[str, str]) -> LoggingMode | None:
-    if not _flag(properties, CHANGE_DATA_CAPTURE_KEY):
-        return None
+    return _logging_mode(properties) if _flag(properties, CHANGE_DATA_CAPTURE_KEY) else None
+
+
+def _logging_mode(properties: Mapping[str, str]) -> LoggingMode:
     text = properties.get(CHANGE_DATA_MODE_KEY) or LoggingMode.DATA_BEFORE_AFTER.value
     try:
         return LoggingMode(text.upper())

@@ -15,16 +15,15 @@ Source: RFC-51; protocol.md: Change data.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import past, snapshots
+from hoodie.filegroup import listing, past, snapshots
 from hoodie.model import commits, files, instants, moments, partition_columns
-from hoodie.model.change_data import LoggingMode
 from hoodie.read import increments, positions, row_versions
 
 RecordKeys: TypeAlias = Callable[[pa.Table], pa.Array]
@@ -46,6 +45,7 @@ class Wanted:
         is_ordered: As in `increments.Wanted`.
         is_net: Whether the changes of a key by several writes are one.
         record_keys: As of `row_versions.VersionTask`.
+        keys: Record keys whose changes alone are asked for; none for all.
     """
 
     since: positions.Position | instants.InstantTime
@@ -54,14 +54,17 @@ class Wanted:
     is_ordered: bool
     is_net: bool
     record_keys: RecordKeys | None = None
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class Step:
     """From one moment to a later one.
 
     Attributes:
         write: The write that lies between; None for several.
+        operation: What it was, as it says; None if it does not.
+        writer_id: Of whom, as it says.
         touched: What was touched in between.
         before: The earlier moment.
         after: The later one.
@@ -69,10 +72,26 @@ class _Step:
     """
 
     write: instants.Instant | None
+    operation: str | None = None
+    writer_id: str | None = None
     touched: increments.Touched
     before: moments.Moment
     after: moments.Moment
     logs: _Logs = field(default_factory=dict)
+
+    @property
+    def groups(self) -> frozenset[files.FileGroupId]:
+        """The file groups in which rows may have changed."""
+        return frozenset(self.touched.groups | self.touched.compacted)
+
+    def needed_before(
+        self, source: increments.Source, wanted: "Wanted"
+    ) -> frozenset[files.FileGroupId]:
+        """Return the file groups whose earlier rows have to be read: not where they are stored."""
+        if self.write is None or not _takes_images(source, wanted):
+            return self.groups
+        is_stored = source.config.stores_images_of(self.write.requested_time)
+        return self.groups - self.logs.keys() if is_stored else self.groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +112,7 @@ class ChangeData:
     columns: pa.Schema
     _source: increments.Source = field(repr=False, compare=False)
     _snapshot: snapshots.Snapshot = field(repr=False, compare=False)
-    _steps: tuple[_Step, ...] = field(repr=False, compare=False)
+    _steps: tuple[Step, ...] = field(repr=False, compare=False)
     _wanted: Wanted = field(repr=False, compare=False)
 
     def read(self) -> pa.RecordBatchReader:
@@ -103,9 +122,9 @@ class ChangeData:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         engine: Engine = self._source.engine
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        sides = _Sides(self._source, self._snapshot)
+        sides = Sides(self._snapshot)
         for step in self._steps:
-            tasks = list(_tasks(self._source, sides, step, self._wanted))
+            tasks = list(tasks_of(self._source, sides, step, self._wanted))
             yield from ahead.streams(row_versions.changes, tasks, engine.parallelism, bound)
 
 
@@ -140,8 +159,8 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
     if wanted.is_net:
         steps = _net_step(source, snapshot, found)
     else:
-        steps = _steps_of(source, snapshot, found)
-    _check_readable(source, snapshot, steps, has_images=_has_images(source, wanted))
+        steps = steps_of(source, snapshot, found)
+    _check_readable(source, snapshot, steps, wanted)
     return ChangeData(
         position=increments.position_at(source.config, snapshot.timeline, found.end),
         writes=found.data_writes,
@@ -156,7 +175,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
 
 def _net_step(
     source: increments.Source, snapshot: snapshots.Snapshot, found: increments.Range
-) -> tuple[_Step, ...]:
+) -> tuple[Step, ...]:
     touched = increments.touched_by(source, snapshot.timeline, found.writes)
     # A row may have gone with its file group, and come back in one that is its bucket's since then.
     replaced = {group.partition_path for move in touched.moves for group in move}
@@ -164,7 +183,7 @@ def _net_step(
         frozenset(each for each in touched.groups if each.partition_path in replaced)
     )
     return (
-        _Step(
+        Step(
             write=None,
             touched=touched,
             before=found.begin,
@@ -173,25 +192,47 @@ def _net_step(
     )
 
 
-def _steps_of(
-    source: increments.Source, snapshot: snapshots.Snapshot, found: increments.Range
-) -> tuple[_Step, ...]:
-    """Return a step for each write, latecomers first: they come at the reader's moment."""
-    done: dict[instants.InstantTime, tuple[increments.Touched, _Logs]] = {}
+def steps_of(
+    source: increments.Source,
+    snapshot: snapshots.Snapshot,
+    found: increments.Range,
+    is_wanted: Callable[[files.FileGroupId], bool] | None = None,
+) -> tuple[Step, ...]:
+    """Return a step for each write, latecomers first: they come at the reader's moment.
+
+    A read for each write, and the archive where some of them were archived.
+
+    Args:
+        source: The table.
+        snapshot: Of it as it is now.
+        found: The writes.
+        is_wanted: Whether changes in a file group are asked for; None for all.
+
+    Raises:
+        ConflictError: A write was rolled back while this looked.
+    """
+    done: dict[instants.InstantTime, Step] = {}
     for write, commit in increments.commits_of(source, snapshot.timeline, found.writes):
         touched = increments.Touched()
         touched.add(commit, is_compaction=increments.is_compaction(source.config, write))
-        done[write.requested_time] = touched, _logs_of(source, commit)
+        done[write.requested_time] = Step(
+            write=write,
+            operation=commit.operation,
+            writer_id=commit.extra.get(commits.WRITER_ID_KEY),
+            touched=touched if is_wanted is None else touched.only(is_wanted),
+            before=found.begin,
+            after=found.begin,
+            logs=_logs_of(source, commit),
+        )
     steps = []
     before = found.begin
     for write in found.writes:
-        touched, logs = done[write.requested_time]
         if write.requested_time in before.without:
             without = before.without - {write.requested_time}
             after = moments.Moment(time=before.time, without=without)
         else:
             after = moments.Moment(time=increments.completion_of(write))
-        steps.append(_Step(write=write, touched=touched, before=before, after=after, logs=logs))
+        steps.append(replace(done.pop(write.requested_time), before=before, after=after))
         before = after
     return tuple(steps)
 
@@ -212,9 +253,8 @@ def _logs_of(source: increments.Source, commit: commits.CommitMetadata) -> _Logs
 def _check_readable(
     source: increments.Source,
     snapshot: snapshots.Snapshot,
-    steps: Sequence[_Step],
-    *,
-    has_images: bool,
+    steps: Sequence[Step],
+    wanted: Wanted,
 ) -> None:
     """Refuse a range of which files are gone.
 
@@ -228,54 +268,50 @@ def _check_readable(
         return
     gaps = past.gaps(source.storage, snapshot, steps[0].before)
     for step in steps:
-        groups = step.touched.groups | step.touched.compacted
         for moment, needed in (
-            (step.before, groups - step.logs.keys() if has_images else groups),
-            (step.after, groups),
+            (step.before, step.needed_before(source, wanted)),
+            (step.after, step.groups),
         ):
             if moment.time > positions.BEGINNING:
                 past.refuse(source.storage, gaps, moment, needed)
 
 
-def _has_images(source: increments.Source, wanted: Wanted) -> bool:
-    """Return whether stored change data is all that is wanted of a change."""
-    config = source.config
+def _takes_images(source: increments.Source, wanted: Wanted) -> bool:
+    """Return whether stored rows before and after are all that is wanted of a change."""
     return (
-        config.change_data is LoggingMode.DATA_BEFORE_AFTER
-        and wanted.record_keys is not None
-        and not partition_columns.left_out(config)
+        wanted.record_keys is not None
+        and not partition_columns.left_out(source.config)
         and not set(wanted.columns) - set(source.schema.arrow.names)
     )
 
 
-class _Sides:
+class Sides:
     """The table as of the moments of steps, each made once for the steps that it is between."""
 
-    def __init__(self, source: increments.Source, snapshot: snapshots.Snapshot) -> None:
-        self._storage = source.storage
-        self._snapshot = snapshot
+    def __init__(self, snapshot: snapshots.Snapshot) -> None:
+        self._snapshot = replace(snapshot, listing=listing.Grouped(snapshot.listing))
         self._last: tuple[moments.Moment, snapshots.Snapshot] | None = None
 
-    def of(self, step: _Step) -> increments.Ends:
+    def of(self, step: Step) -> increments.Ends:
         """Return the table before a step and after it."""
         if self._last is not None and self._last[0] == step.before:
             then = self._last[1]
         else:
-            then = snapshots.as_of(self._storage, self._snapshot, step.before)
-        now = snapshots.as_of(self._storage, self._snapshot, step.after)
+            then = snapshots.as_of(self._snapshot, step.before)
+        now = snapshots.as_of(self._snapshot, step.after)
         self._last = (step.after, now)
         return increments.Ends(then=then, now=now)
 
 
-def _tasks(
-    source: increments.Source, sides: _Sides, step: _Step, wanted: Wanted
+def tasks_of(
+    source: increments.Source, sides: Sides, step: Step, wanted: Wanted
 ) -> Iterator[row_versions.VersionTask]:
+    """Yield a task for each unit of file groups in which a step may have changed rows."""
     ends = sides.of(step)
-    has_images = _has_images(source, wanted)
-    has_keys = source.config.change_data in (LoggingMode.OP_KEY_ONLY, LoggingMode.DATA_BEFORE)
+    takes_images = _takes_images(source, wanted)
     for unit in increments.units_of(source, step.touched, ends):
         logs: tuple[str, ...] = ()
-        if len(unit.groups) == 1 and (has_images or has_keys):
+        if len(unit.groups) == 1:
             logs = step.logs.get(unit.groups[0], ())
         yield row_versions.VersionTask(
             table_uri=source.storage.uri,
@@ -289,7 +325,8 @@ def _tasks(
             columns=wanted.columns,
             is_compared=unit.is_compared,
             logs=logs,
-            record_keys=wanted.record_keys if has_images else None,
+            record_keys=wanted.record_keys if takes_images else None,
+            keys=wanted.keys,
         )
 
 

@@ -11,12 +11,15 @@ Where columns of several writes are merged into one row that is not enough: a wr
 first in the order of merging may fill columns of a row and leave its meta columns as they are. All
 columns of both moments are compared then.
 
+Where log files came to slices and nothing else, only rows of the keys in them are read, as far as
+keys tell row groups apart.
+
 Memory: of a unit its keys for deletes; the rows of its earlier moment where rows are compared.
 
 Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increments.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import reading, snapshots
+from hoodie.filegroup import held_keys, reading, snapshots
 from hoodie.model import files, instants, predicates, schemas, table_config
 from hoodie.storage.protocol import Storage
 
@@ -32,6 +35,9 @@ CHANGE = "_change"
 """Column of changes: what became of a row."""
 
 UPSERT, DELETE = "upsert", "delete"
+
+PUSHED_KEYS_MAX = 1 << 10
+"""So many keys are a filter of a read; more are looked for in all rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +105,9 @@ def upserts(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
         FormatError: A file is broken.
     """
     if not task.is_compared:
+        keys = _logged_since(task, storage)
         readers = [
-            _rows(task, storage, each, _with_meta(task.columns), is_after=True)
+            _rows(task, storage, each, _with_meta(task.columns), keys, is_after=True)
             for each in task.after
         ]
         if not any(rows.is_partial for rows in readers):
@@ -124,18 +131,19 @@ def deletes(task: UnitTask, storage: Storage) -> pa.Table:
     if not task.before:
         return empty
     known = _key_columns(task)
+    keys = _logged_since(task, storage)
     before = pa.concat_tables(
         [
             found
             for each in task.before
-            for found in _rows(task, storage, each, known, is_after=False)
+            for found in _rows(task, storage, each, known, keys, is_after=False)
         ]
         or [_selected(task, known).empty_table()]
     )
     after = [
         found.column(schemas.RECORD_KEY)
         for each in task.after
-        for found in _rows(task, storage, each, [schemas.RECORD_KEY], is_after=True)
+        for found in _rows(task, storage, each, [schemas.RECORD_KEY], keys, is_after=True)
     ]
     kept = pa.chunked_array([chunk for each in after for chunk in each.chunks], pa.string())
     gone = before.filter(pc.invert(pc.is_in(before.column(schemas.RECORD_KEY), value_set=kept)))
@@ -164,14 +172,14 @@ def _compared(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
         [
             found
             for each in task.before
-            for found in _rows(task, storage, each, everything, is_after=False)
+            for found in _rows(task, storage, each, everything, None, is_after=False)
         ]
         or [_selected(task, everything).empty_table()]
     )
     keys = before.column(schemas.RECORD_KEY).combine_chunks()
     for each in task.after:
         names = [*everything, *(name for name in task.columns if name not in everything)]
-        for found in _rows(task, storage, each, names, is_after=True):
+        for found in _rows(task, storage, each, names, None, is_after=True):
             place = pc.index_in(found.column(schemas.RECORD_KEY), value_set=keys)
             is_there = np.asarray(place.is_valid())
             rows = np.flatnonzero(is_there)
@@ -210,19 +218,75 @@ def _upserts(task: UnitTask, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     yield from _beside_keys(found, rows.column(schemas.RECORD_KEY)).to_batches()
 
 
+def logged_since(
+    before: Sequence[files.FileSlice],
+    after: Sequence[files.FileSlice],
+    then: Callable[[files.FileSlice], held_keys.KeySource],
+    now: Callable[[files.FileSlice], held_keys.KeySource],
+) -> pa.Array | None:
+    """Return the keys in log blocks that slices have at a later moment alone, if these are few.
+
+    Rows of other keys are the same at both moments. None where that is not so, or there are many.
+
+    Args:
+        before: The slices of the earlier moment.
+        after: Those of the later one.
+        then: Returns the table as an earlier slice sees it.
+        now: Returns it as a later slice does.
+    """
+    olds = {each.group: each for each in before}
+    if not after or olds.keys() != {each.group for each in after}:
+        return None
+    chunks = []
+    for each in after:
+        old = olds[each.group]
+        keys = held_keys.logged_since(
+            held_keys.Side(then(old), old), held_keys.Side(now(each), each)
+        )
+        if keys is None:
+            return None
+        chunks.append(keys)
+    found = pc.unique(pa.chunked_array(chunks, pa.string()))
+    return found if len(found) <= PUSHED_KEYS_MAX else None
+
+
+def _logged_since(task: UnitTask, storage: Storage) -> pa.Array | None:
+    if not any(each.is_changed for each in task.after):
+        return None  # A base file is left out by its own statistics.
+    return logged_since(
+        task.before,
+        task.after,
+        lambda each: _source(task, storage, task.known_before, each),
+        lambda each: _source(task, storage, task.known_after, each),
+    )
+
+
+def _source(
+    task: UnitTask,
+    storage: Storage,
+    known: snapshots.CommittedInstants,
+    file_slice: files.FileSlice,
+) -> held_keys.KeySource:
+    committed = snapshots.CommittedFiles(storage, known.with_files_of(file_slice))
+    return held_keys.KeySource(storage, task.config, task.schema, committed.is_committed)
+
+
 def _rows(
     task: UnitTask,
     storage: Storage,
     file_slice: files.FileSlice,
     columns: Sequence[str],
+    keys: pa.Array | None,
     *,
     is_after: bool,
 ) -> reading.SliceRows:
     known = task.known_after if is_after else task.known_before
-    committed = snapshots.CommittedFiles(storage, known.with_files_of(file_slice))
-    reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
-    where = None
-    if is_after and not task.is_compared and task.writes and schemas.COMMIT_TIME in columns:
+    source = _source(task, storage, known, file_slice)
+    reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
+    where: predicates.Predicate | None = None
+    if keys is not None:
+        where = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
+    elif is_after and not task.is_compared and task.writes and schemas.COMMIT_TIME in columns:
         # Of row groups in which no row is as young nothing is read.
         where = predicates.Compare(schemas.COMMIT_TIME, predicates.Comparator.GE, task.writes[0])
     changed = file_slice if file_slice.is_changed else _base_alone(file_slice)

@@ -176,7 +176,7 @@ def _all_rows(source: increments.Source, snapshot: snapshots.Snapshot, wanted: W
         source.storage.uri,
         source.config,
         source.schema,
-        snapshots.as_of(source.storage, snapshot, moment),
+        snapshots.as_of(snapshot, moment),
         query,
     )
     return Changes(

@@ -23,12 +23,12 @@ Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increment
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import past, snapshots
+from hoodie.filegroup import listing, past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, moments, schemas, table_config
@@ -124,6 +124,14 @@ class Touched:
         if commit.replaced:
             self.moves.append(frozenset(written | commit.replaced))
 
+    def only(self, is_wanted: Callable[[files.FileGroupId], bool]) -> "Touched":
+        """Return what was touched of some file groups alone."""
+        return Touched(
+            groups=set(filter(is_wanted, self.groups)),
+            compacted=set(filter(is_wanted, self.compacted)),
+            moves=[frozenset(filter(is_wanted, each)) for each in self.moves],
+        )
+
 
 def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increment:
     """Return what changed between a position and a later time.
@@ -143,12 +151,12 @@ def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increm
             late, or files are gone that are needed.
         ConflictError: A write was rolled back while this looked.
     """
-    timeline, config, storage = snapshot.timeline, source.config, source.storage
+    timeline, config = snapshot.timeline, source.config
     found = range_of(source, snapshot, wanted)
     touched = touched_by(source, timeline, found.writes)
     ends = Ends(
-        then=snapshots.as_of(storage, snapshot, found.begin),
-        now=snapshots.as_of(storage, snapshot, moments.Moment(time=found.end)),
+        then=snapshots.as_of(snapshot, found.begin),
+        now=snapshots.as_of(snapshot, moments.Moment(time=found.end)),
     )
     units = units_of(source, touched, ends)
     _check_readable(source, snapshot, wanted, units, ends)
@@ -188,9 +196,14 @@ def range_of(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Ra
         GoneError: Writes that the reader has seen were rolled back, or more than can be named came
             late.
     """
-    timeline, config, storage = snapshot.timeline, source.config, source.storage
     if not isinstance(wanted.since, positions.Position):
-        past.check_history(storage, snapshot, moments.Moment(time=wanted.since))
+        past.check_history(source.storage, snapshot, moments.Moment(time=wanted.since))
+    return known_range(source, snapshot, wanted)
+
+
+def known_range(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Range:
+    """Return the same as `range_of`, as far as it is known: history may be gone."""
+    timeline, config, storage = snapshot.timeline, source.config, source.storage
     known = Known(storage, config, timeline, wanted.since)
     late = known.latecomers()
     end = _end(timeline, config, wanted, source.clock_ms)
@@ -271,6 +284,7 @@ class Known:
     ) -> None:
         self._storage = storage
         self._config = config
+        self._timeline = timeline
         self._position = since if isinstance(since, positions.Position) else None
         if self._position is not None:
             positions.check_table(self._position, config)
@@ -294,12 +308,28 @@ class Known:
             newest = max((completion_of(each) for each in self.writes), default=self._position.time)
             raise errors.GoneError(
                 f"what a reader at {self._position.time} has seen of {self._storage.uri} is not "
-                "the table any more: writes of it were rolled back, the table was restored or "
-                "made again, or more than four completed at or below that time later; read the "
-                "whole table again",
+                f"the table any more: {self._cause(self._position.time)}; read the whole table "
+                "again",
                 newest,
             )
         return tuple(counted[each] for each in found)
+
+    def _cause(self, time: instants.InstantTime) -> str:
+        """Return what may have taken back what a reader at a time has seen; a read for each."""
+        found = []
+        for each in self._timeline.completed:
+            if each.completion_time is None or each.completion_time <= time:
+                continue
+            if each.action is instants.Action.RESTORE:
+                found.append(f"{each} restored it")
+            elif each.action is instants.Action.ROLLBACK:
+                target = contents.read_rollback_target(self._storage, each)
+                if target is not None and target < time:
+                    found.append(f"{each} rolled back what began at {target}")
+        return ", ".join(found) or (
+            "writes of it were rolled back, the table was restored or made again, or more than "
+            "four completed at or below that time later"
+        )
 
     def _archived(
         self,
@@ -474,7 +504,10 @@ def _slices(
     snapshot: snapshots.Snapshot, groups: Collection[files.FileGroupId]
 ) -> dict[files.FileGroupId, files.FileSlice]:
     """Return what a read of some file groups reads; their partitions are listed, no others."""
-    view = snapshot.view
+    grouped = snapshot.listing
+    if not isinstance(grouped, listing.Grouped):
+        grouped = listing.Grouped(grouped)
+    view = replace(snapshot, listing=grouped.of(groups)).view
     return {
         each.group: each
         for path in sorted({group.partition_path for group in groups})

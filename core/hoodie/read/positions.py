@@ -1,9 +1,10 @@
 """Positions: how far a reader of increments has come, as one value that it keeps.
 
-    20261128063219123-6f1c2a90-20261121000000000-17-2f0a….19c4….8d01….77e2…
-    time              table    since             count  sums, hexadecimal
+    20261128063219123-6f1c2a90.51b3e07d-20261121000000000-17-2f0a….19c4….8d01….77e2…
+    time              table             since             count  sums, hexadecimal
 
 Terms:
+    table   marks of the table's name and, where it has one, of its id
     time    completion time up to which everything was read
     since   requested time from which the position has counted writes: the first on the timeline
             when it was made; those below were archived, and completed before
@@ -17,7 +18,9 @@ of those that came since. From as many sums as there are such writes follow thei
 whichever of all writes they are (Newton's identities). Each sum more is a check.
 
 The same sums notice a write that was rolled back after it was read, a table that was restored, and
-one that was made anew under the same name: what the reader has seen is not there any more.
+one that was made anew under the same name: what the reader has seen is not there any more. A table
+with an id (`table_config.TABLE_ID_KEY`), as this project makes them, is known from another of its
+name before that, also if nothing was written yet.
 
 Source: protocol.md: Increments.
 """
@@ -36,7 +39,7 @@ _TABLE_DIGITS = 8
 _MARK_BYTES = 8
 
 _TEXT = re.compile(
-    r"(?P<time>\d{17})-(?P<table>[0-9a-f]{8})-(?P<since>\d{17})-(?P<count>\d{1,9})-"
+    r"(?P<time>\d{17})-(?P<table>[0-9a-f]{8}(\.[0-9a-f]{8})?)-(?P<since>\d{17})-(?P<count>\d{1,9})-"
     r"(?P<sums>[0-9a-f]{1,16}(\.[0-9a-f]{1,16}){3})",
     re.ASCII,
 )
@@ -64,7 +67,7 @@ class Position:
 
     Attributes:
         time: Completion time up to which it has read.
-        table: What the table's name is recognised by.
+        table: What the table is recognised by: marks of its name and of its id, if it has one.
         since: Requested time from which writes are counted.
         count: How many there were up to the time.
         sums: Of the powers of their numbers.
@@ -123,15 +126,25 @@ def at(
 
 
 def check_table(position: Position, config: table_config.TableConfig) -> None:
-    """Refuse a position of another table.
+    """Refuse a position of another table. One that was renamed is the same, if it has an id.
 
     Raises:
         InvalidInputError: It is of a table of another name.
+        GoneError: It is of a table of this name, which was dropped and made again since.
     """
-    if position.table != _table(config):
+    name, _, table_id = position.table.partition(".")
+    its_name, _, its_id = _table(config).partition(".")
+    if table_id and table_id == its_id:
+        return
+    if name != its_name:
         raise errors.InvalidInputError(
             f"position {position} is of another table than {config.name!r}: expected one that a "
             "read of changes of this table has returned"
+        )
+    if table_id:
+        raise errors.GoneError(
+            f"position {position} is of a table {config.name!r} that was dropped: it was made "
+            "again under its name; read the whole table again"
         )
 
 
@@ -167,7 +180,12 @@ def latecomers(position: Position, writes: Iterable[Completed]) -> tuple[Complet
 
 
 def _table(config: table_config.TableConfig) -> str:
-    return hashlib.sha256(config.name.encode()).hexdigest()[:_TABLE_DIGITS]
+    marks = (config.name, *(() if config.table_id is None else (config.table_id,)))
+    return ".".join(map(_mark_of, marks))
+
+
+def _mark_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_TABLE_DIGITS]
 
 
 def _mark(write: Completed) -> int:

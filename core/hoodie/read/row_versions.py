@@ -13,7 +13,8 @@ The version of a row is the write in its meta columns. Where columns of several 
 into one row, all columns are compared.
 
 Where the write has stored its change data, with the rows before and after, that is read instead;
-where it has stored less, the keys are from there, and rows are looked up in the slices.
+where it has stored less, the keys are from there, and rows are looked up in the slices. Where a
+write has added log files alone, the keys are from their blocks: no other row is another since.
 
 Memory: keys of the unit, and the rows that changed; where rows are compared, all rows of the unit
 as they were before.
@@ -29,8 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import change_logs, projecting, reading, snapshots
+from hoodie.filegroup import change_logs, held_keys, projecting, reading, snapshots
 from hoodie.model import change_data, files, predicates, schemas, table_config
 from hoodie.model.change_data import Op
 from hoodie.read import changed_rows
@@ -40,8 +40,6 @@ PARTITION_PATH = "partition_path"
 
 _VERSION = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 _NARROW = (schemas.RECORD_KEY, *_VERSION)
-_PUSHED_KEYS_MAX = 1 << 10
-"""So many keys are a filter of a read; more are looked for in all rows."""
 _BATCH_ROWS = 1 << 16
 
 Places = npt.NDArray[np.int64]
@@ -66,6 +64,7 @@ class VersionTask:
         logs: Paths of the change data that the write stored of the unit; none for nothing stored.
         record_keys: Returns the keys of rows with the table's columns; None if only the rows
             themselves have them.
+        keys: Record keys whose changes alone are asked for; none for all.
     """
 
     table_uri: str
@@ -80,6 +79,7 @@ class VersionTask:
     is_compared: bool
     logs: tuple[str, ...] = ()
     record_keys: Callable[[pa.Table], pa.Array] | None = None
+    keys: tuple[str, ...] = ()
 
 
 def schema_of(schema: schemas.TableSchema, columns: Sequence[str]) -> pa.Schema:
@@ -112,13 +112,16 @@ def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
     schema = schema_of(task.schema, task.columns)
     keys: list[pa.Array] = []
     for rows in change_logs.read(locations.open_storage(task.table_uri), task.logs):
-        if task.record_keys is not None and change_data.AFTER in rows.column_names:
-            yield from _stored(task, schema, rows, task.record_keys)
+        if change_data.RECORD_KEY in rows.column_names:
+            keys.append(rows.column(change_data.RECORD_KEY).combine_chunks())
+        elif task.record_keys is None:
+            break  # It has rows before and after, in columns that are not all that is asked for.
         else:
-            keys.append(_stored_keys(task, rows))
-    if task.logs and not keys:
-        return
-    found = _of_keys(task, keys) if keys else _computed(task)
+            yield from _stored(task, schema, rows, task.record_keys)
+    else:
+        if task.logs and not keys:
+            return
+    found = _of_keys(task, _asked(task, keys)) if task.keys or keys else _computed(task)
     for op, before, after in _paired(*found):
         rows = after if before is None else before
         assert rows is not None, op
@@ -144,6 +147,11 @@ def _stored(
         present = new if new is not None else old
         assert present is not None, op
         keys = record_keys(present)
+        if task.keys:
+            wanted = pc.is_in(keys, value_set=pa.array(task.keys, pa.string()))
+            keys = keys.filter(wanted)
+            old = None if old is None else old.filter(wanted)
+            new = None if new is None else new.filter(wanted)
         partitions = pa.repeat(pa.scalar(task.logs[0].rpartition("/")[0]), len(keys))
         yield from _shown(task, schema, op, old, new, _Present(keys, partitions))
 
@@ -155,26 +163,37 @@ def _table_of(task: VersionTask, images: pa.ChunkedArray) -> pa.Table:
     return projecting.project(rows, task.schema.arrow)
 
 
-def _stored_keys(task: VersionTask, rows: pa.Table) -> pa.Array:
-    """Return the keys of stored changes."""
-    if change_data.RECORD_KEY in rows.column_names:
-        return rows.column(change_data.RECORD_KEY).combine_chunks()
-    raise errors.UnsupportedError(
-        f"change data of table {task.config.name!r} was stored without record keys: expected logs "
-        f"of the mode that {table_config.CHANGE_DATA_MODE_KEY} states"
-    )
+def _asked(task: VersionTask, stored: Sequence[pa.Array]) -> pa.Array:
+    """Return which keys may have changed: those that are asked for, of those that are stored."""
+    asked = pa.array(task.keys, pa.string())
+    if not stored:
+        return asked
+    found = pc.unique(pa.chunked_array(stored, pa.string()))
+    return found.filter(pc.is_in(found, value_set=asked)) if task.keys else found
 
 
-def _of_keys(task: VersionTask, keys: Sequence[pa.Array]) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of some keys at both moments, without versions that both have."""
-    wanted = pc.unique(pa.chunked_array(keys, pa.string()))
-    before = _Side(task, task.before, is_after=False).rows_of_keys(wanted)
-    after = _Side(task, task.after, is_after=True).rows_of_keys(wanted)
-    versions = _Versions(before, after)
-    return before.filter(pa.array(versions.is_gone)), after.filter(pa.array(versions.has_come))
+def _of_keys(task: VersionTask, keys: pa.Array) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of some keys at both moments, without those that both have like that."""
+    before = _Side(task, task.before, is_after=False)
+    after = _Side(task, task.after, is_after=True)
+    old, new = before.rows_of_keys(keys), after.rows_of_keys(keys)
+    if task.is_compared:
+        return _differing(old, new)
+    if before.is_partial or after.is_partial:
+        return _of_keys(replace(task, is_compared=True), keys)
+    versions = _Versions(old, new)
+    return old.filter(pa.array(versions.is_gone)), new.filter(pa.array(versions.has_come))
 
 
 def _computed(task: VersionTask) -> tuple[pa.Table, pa.Table]:
+    keys = changed_rows.logged_since(
+        task.before,
+        task.after,
+        _Side(task, task.before, is_after=False).source_of,
+        _Side(task, task.after, is_after=True).source_of,
+    )
+    if keys is not None:
+        return _of_keys(task, keys)
     if task.is_compared:
         return _compared(task)
     return _by_version(task) or _compared(replace(task, is_compared=True))
@@ -201,7 +220,11 @@ def _by_version(task: VersionTask) -> tuple[pa.Table, pa.Table] | None:
 def _compared(task: VersionTask) -> tuple[pa.Table, pa.Table]:
     """Return the rows of both moments that the other one has not got like that."""
     before = _Side(task, task.before, is_after=False).rows()
-    after = _Side(task, task.after, is_after=True).rows()
+    return _differing(before, _Side(task, task.after, is_after=True).rows())
+
+
+def _differing(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of two tables, with all columns, that the other one has not got like that."""
     versions = _Versions(before, after)
     # Of a version that both have, by its place before.
     places = np.flatnonzero(~versions.has_come)
@@ -269,13 +292,20 @@ class _Side:
         """Return those of some keys."""
         kept = [self._empty(self._columns)]
         where = None
-        if len(keys) <= _PUSHED_KEYS_MAX:
+        if len(keys) <= changed_rows.PUSHED_KEYS_MAX:
             where = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
         kept.extend(
             found.filter(pc.is_in(found.column(schemas.RECORD_KEY), value_set=keys))
             for found in (self._tables(self._columns, where) if len(keys) else ())
         )
         return pa.concat_tables(kept)
+
+    def source_of(self, file_slice: files.FileSlice) -> held_keys.KeySource:
+        """Return the table as one of the slices sees it."""
+        task = self._task
+        storage = locations.open_storage(task.table_uri)
+        committed = snapshots.CommittedFiles(storage, self._known.with_files_of(file_slice))
+        return held_keys.KeySource(storage, task.config, task.schema, committed.is_committed)
 
     def _empty(self, names: Sequence[str]) -> pa.Table:
         full = pa.schema([*schemas.meta_fields(), *self._task.schema.arrow])
@@ -284,11 +314,11 @@ class _Side:
     def _tables(
         self, columns: Sequence[str], where: predicates.Predicate | None
     ) -> Iterator[pa.Table]:
-        task = self._task
-        storage = locations.open_storage(task.table_uri)
         for each in self._slices:
-            committed = snapshots.CommittedFiles(storage, self._known.with_files_of(each))
-            reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
+            source = self.source_of(each)
+            reader = reading.SliceReader(
+                source.storage, source.config, source.schema, source.is_committed
+            )
             found = reader.stream(each, columns, where)
             self.is_partial |= found.is_partial
             yield from found

@@ -254,7 +254,7 @@ def record(
     transaction: client.Client,
     hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> None:
-    """Put what a table lacks into its properties, for all who write it. Idempotent.
+    """Put what a table lacks into its properties, for all who write it, and an id. Idempotent.
 
     Args:
         target: The table, after `check`.
@@ -279,7 +279,11 @@ def record(
             raise errors.ConflictError(
                 f"{target.storage.uri}: {', '.join(differing)} changed concurrently"
             )
-        return {key: value for key, value in lacks.items() if key in changes}
+        stated = {key: value for key, value in lacks.items() if key in changes}
+        if stored.table_id is None:
+            # Not among what is compared: of several adoptions any may draw it.
+            stated[table_config.TABLE_ID_KEY] = transaction.random.uuid()
+        return stated
 
     if hashing_config is not None and not _stored_counts(target):
         # First: a writer that knows the index knows them.

@@ -80,7 +80,7 @@ def check(
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_savepoints(target.storage, snapshot.timeline),
         *_of_cleans(target.storage, snapshot.timeline),
-        *_of_consumers(target, snapshot.timeline),
+        *_of_consumers(target, snapshot.timeline, env.clock.now_ms()),
         *_of_files(snapshot, _index(target.config, snapshot)),
         *_of_orphans(target.storage, snapshot, read),
         *_of_all_files(target.storage, snapshot.timeline),
@@ -451,8 +451,10 @@ def _of_cleans(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Fi
             )
 
 
-def _of_consumers(target: manager.Target, timeline: active.ActiveTimeline) -> Findings:
-    for each in table_stats.of_consumers(target.storage, target.config, timeline):
+def _of_consumers(
+    target: manager.Target, timeline: active.ActiveTimeline, clock_ms: int
+) -> Findings:
+    for each in table_stats.of_consumers(target.storage, target.config, timeline, clock_ms):
         subject = f"consumer {each.consumer.name}"
         if each.state is consumers.State.DAMAGED:
             yield _error(subject, f"{each.consumer.defect}; until then nothing is cleaned")

@@ -23,8 +23,9 @@ from hoodie.maintenance import consumers
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning, service
 from hoodie.model import files, instants, plans, table_config
+from hoodie.read import increments
 from hoodie.storage import protocol
-from hoodie.timeline import active
+from hoodie.timeline import active, archived
 
 SMALL_FILE_BYTES = 100 << 20
 """As Apache Hudi's `hoodie.parquet.small.file.limit`, in its default."""
@@ -118,6 +119,23 @@ class NextCompaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """What a consumer has not read yet.
+
+    Attributes:
+        writes: How many writes, compactions left out.
+        since: Completion time of the first of them; None if it has read all.
+        age_ms: For how long that waits to be read, in milliseconds, by our clock; 0 for none.
+        is_least: Whether more may be archived that it has not read.
+    """
+
+    writes: int
+    since: instants.InstantTime | None
+    age_ms: int
+    is_least: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStats:
     """A declared consumer, and what it means to cleaning now.
 
@@ -125,11 +143,13 @@ class ConsumerStats:
         consumer: Its file.
         state: Whether cleaning waits for it.
         passed_by: A clean that deleted, or may delete, what it has not read; None without one.
+        lag: What it has not read yet; None where its file is damaged.
     """
 
     consumer: consumers.Consumer
     state: consumers.State
     passed_by: instants.Instant | None = None
+    lag: Lag | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +178,7 @@ class TableStats:
 def of_table(
     storage: protocol.Storage,
     config: table_config.TableConfig,
+    clock_ms: int,
     small_file_bytes: int = SMALL_FILE_BYTES,
 ) -> TableStats:
     """Return how a table's rows lie in files; cost as of a snapshot.
@@ -165,6 +186,7 @@ def of_table(
     Args:
         storage: The table's.
         config: Of the table.
+        clock_ms: What our clock says, since the epoch.
         small_file_bytes: Base files below that count as small.
     """
     if small_file_bytes < 0:
@@ -192,17 +214,26 @@ def of_table(
         pending=_pending(snapshot.timeline, snapshot.compactions),
         compaction=_compaction(snapshot, config, candidates),
         savepoints=tuple(each.requested_time for each in snapshot.timeline.savepoints),
-        consumers=tuple(of_consumers(storage, config, snapshot.timeline)),
+        consumers=tuple(of_consumers(storage, config, snapshot.timeline, clock_ms)),
     )
 
 
 def of_consumers(
-    storage: protocol.Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    clock_ms: int,
 ) -> list[ConsumerStats]:
     """Return the consumers that a timeline shows; no request without any.
 
     Two requests each, a listing, and a read for each clean that was requested after what one of
     them has read.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        timeline: Its timeline.
+        clock_ms: What our clock says, since the epoch.
     """
     declared = consumers.read_all(storage, timeline)
     if not declared:
@@ -215,9 +246,35 @@ def of_consumers(
             passed_by=None
             if each.record is None
             else consumers.passing(storage, timeline, each.consumed),
+            lag=None
+            if each.record is None
+            else _lag(storage, config, timeline, each.consumed, clock_ms),
         )
         for each in declared
     ]
+
+
+def _lag(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    consumed: instants.InstantTime,
+    clock_ms: int,
+) -> Lag:
+    """Return what a consumer has not read; a request for one that is behind the timeline."""
+    unread = [
+        increments.completion_of(each)
+        for each in timeline.completed_writes
+        if increments.completion_of(each) > consumed and not increments.is_compaction(config, each)
+    ]
+    since = min(unread, default=None)
+    is_behind = timeline.start is not None and consumed < timeline.start
+    return Lag(
+        writes=len(unread),
+        since=since,
+        age_ms=0 if since is None else max(0, clock_ms - config.zone.epoch_ms(since)),
+        is_least=is_behind and archived.newest_manifest(storage) is not None,
+    )
 
 
 def _partition(

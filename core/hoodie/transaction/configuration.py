@@ -3,17 +3,18 @@
     change      properties, under the table lock; in a table with a chain by an epoch (CH14)
     switch_on   a chain for a table that has none; or others may write it, or no longer may (CH12)
     switch_off  the chain's last epoch; writers that began before are refused
+    capture     whether writes store what they change, and how much of it
 
-Whoever has a write open when the chain or the foreign writers change is refused at its completion:
-it began under other rules. So neither is changed while another's write is pending, where that is
-seen. Source: the user's rules CH12 and CH14; protocol.md: The chain.
+Whoever has a write open when the chain, the foreign writers or change data change is refused at its
+completion: it began under other rules. So none of them is changed while another's write is pending,
+where that is seen. Source: the user's rules CH12 and CH14; protocol.md: The chain.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hoodie import errors
-from hoodie.model import instants, table_config
+from hoodie.model import change_data, instants, table_config
 from hoodie.timeline import chain, epochs, partition_buckets, table_properties
 from hoodie.transaction import admission, publication, table_lock
 from hoodie.transaction.client import Client
@@ -122,6 +123,35 @@ def switch_off(client: Client, expected: table_config.TableConfig) -> table_conf
         _refuse_pending(scope)
         wanted = replace(config, chain=None, has_foreign_writers=True)
         _make(client, scope, chain.properties(wanted), is_last=True)
+
+    client.lock.decide(decide)
+    return table_properties.load(client.storage, client.clock)
+
+
+def capture(
+    client: Client, expected: table_config.TableConfig, mode: change_data.LoggingMode | None
+) -> table_config.TableConfig:
+    """Have writes of a table store what they change, or no longer do so.
+
+    Args:
+        client: Whose change it is.
+        expected: The table's configuration before.
+        mode: What they are to store; None for nothing.
+
+    Returns:
+        The configuration since.
+
+    Raises:
+        ConflictError: A write is pending, or the configuration is not the expected one.
+    """
+
+    def decide(scope: table_lock.LockScope) -> None:
+        config = admission.admit_table(client, scope, expected)
+        newest = scope.timeline.greatest_time or ""
+        changes = table_config.change_data_properties(config, mode, newest)
+        if changes:
+            _refuse_pending(scope)
+            put(client, scope, changes)
 
     client.lock.decide(decide)
     return table_properties.load(client.storage, client.clock)

@@ -34,6 +34,7 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "bucket fields": lambda config: config.bucket_fields,
     "chain": lambda config: config.chain,
     "foreign writers": lambda config: config.has_foreign_writers,
+    "change data": lambda config: config.change_data and config.change_data.value,
     "presence of a metadata table": lambda config: bool(config.metadata_partitions),
     "time zone": lambda config: config.time_zone and config.time_zone.name,
 }

@@ -15,7 +15,7 @@ is refused before anything is written. Source: `KeyGenUtils.java`, `SimpleKeyGen
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +81,39 @@ def maker(
     except (errors.InvalidInputError, errors.UnsupportedError):
         return None
     return functools.partial(record_keys, config=config)
+
+
+def of_values(
+    values: Mapping[str, object], config: table_config.TableConfig, columns: pa.Schema
+) -> str:
+    """Return the record key of a row with some values of key fields; texts become what they say.
+
+    Args:
+        values: One of each key field, by its name.
+        config: Names the key fields.
+        columns: The table's.
+
+    Raises:
+        InvalidInputError: They are not those of the key fields, or are no values of these.
+        UnsupportedError: The table's keys are made by a generator that is not known here.
+    """
+    fields = config.record_key_fields
+    if set(values) != set(fields):
+        raise errors.InvalidInputError(
+            f"a record key of {', '.join(values) or 'nothing'}, expected values of "
+            f"{', '.join(fields)}"
+        )
+    arrays = []
+    for name in fields:
+        kind = columns.field(name).type
+        try:
+            arrays.append(pc.cast(pa.array([values[name]]), kind))
+        except (pa.ArrowException, OverflowError, TypeError) as error:
+            raise errors.InvalidInputError(
+                f"{values[name]!r:.80} is not a value of key field {name!r} of type {kind}"
+            ) from error
+    (found,) = record_keys(pa.table(arrays, names=list(fields)), config).to_pylist()
+    return str(found)
 
 
 def has_instants(schema: pa.Schema, config: table_config.TableConfig) -> bool:

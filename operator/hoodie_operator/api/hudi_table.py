@@ -424,7 +424,8 @@ class HudiTableSpec(fields.Block):
         default=None,
         description=(
             "Have writes say what they changed, for readers of changes (CDC): operations with "
-            "keys, with rows before, or with rows before and after. Default: they do not."
+            "keys, with rows before, or with rows before and after. Default: they do not. An "
+            "existing table follows by a TableAction of type Configure."
         ),
     )
     time_zone: fields.TimeZone | None = Field(
@@ -569,6 +570,20 @@ class StuckInstant(fields.Block):
     )
 
 
+class ConsumerStatus(fields.Block):
+    """A declared consumer of the table's increments."""
+
+    name: fields.Word
+    consumed: fields.Word = Field(description="Completion time up to which it has read.")
+    holding: bool = Field(
+        description="Whether cleaning waits for it; otherwise it was silent beyond its limit."
+    )
+    unread_commits: int = Field(description="Writes that it has not read.")
+    unread_since: fields.Word | None = Field(
+        default=None, description="When the first of them completed."
+    )
+
+
 class MetadataPartition(fields.Block):
     """A partition of the metadata table."""
 
@@ -645,6 +660,15 @@ class HudiTableStatus(conditions.Status):
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["instant", "type"],
+        },
+    )
+    consumers: tuple[ConsumerStatus, ...] | None = Field(
+        default=None,
+        max_length=20,
+        description="Declared consumers, those first that are the furthest behind.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
         },
     )
     metadata: MetadataStatus | None = None
@@ -967,7 +991,6 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.fixed_by_provisioning("keys", lambda spec: spec.keys, _IS_THERE),
         rules.fixed_by_provisioning("merge", lambda spec: spec.merge, _IS_THERE),
         rules.fixed_by_provisioning("writeIndex", lambda spec: spec.write_index, _IS_THERE),
-        rules.fixed_by_provisioning("changeData", lambda spec: spec.change_data, _IS_THERE),
         rules.fixed_by_provisioning("timeZone", lambda spec: spec.time_zone, _IS_THERE),
         rules.fixed_by_provisioning(
             "schema",

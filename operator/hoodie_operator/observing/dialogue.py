@@ -86,6 +86,7 @@ class Table:
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
     batch_settings: Mapping[str, str] = field(default_factory=dict)
+    consumers: tuple[facts.Consumer, ...] = ()
     passed_consumers: tuple[facts.PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
     metadata: facts.MetadataTable | None = None
@@ -156,6 +157,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         ledger=seen.ledger,
         has_partition_buckets=seen.has_partition_buckets,
         batch_settings=seen.batch_settings,
+        consumers=seen.consumers,
         passed_consumers=seen.passed_consumers,
         interference=seen.interference,
         metadata=seen.metadata,
@@ -199,9 +201,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         _check_instant(instants.Action.CLEAN.value, told.last_clean)
     for saved in told.savepoints:
         _check_instant(instants.Action.SAVEPOINT.value, saved.requested_time, saved.completion_time)
-    for passed in told.passed_consumers:
-        consumers.checked_name(passed.name)
-        _check_instant(instants.Action.CLEAN.value, passed.clean, passed.consumed)
+    _check_consumers(told)
     config = None
     if told.properties is not None:
         config = table_config.from_properties(told.properties)
@@ -221,10 +221,26 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         batch_settings={
             writer_id: digest[:_DIGEST_LENGTH] for writer_id, digest in told.batch_settings.items()
         },
+        consumers=told.consumers,
         passed_consumers=told.passed_consumers,
         interference=told.interference,
         metadata=_metadata(told.metadata),
     )
+
+
+def _check_consumers(told: Table) -> None:
+    for each in told.consumers:
+        consumers.checked_name(each.name)
+        since = () if each.unread_since is None else (each.unread_since,)
+        _check_instant(instants.Action.DELTA_COMMIT.value, each.consumed, *since)
+        _check_number("unread", each.unread)
+    if len(told.consumers) > facts.CONSUMERS_MAX:
+        raise errors.FormatError(
+            f"{len(told.consumers)} consumers, expected at most {facts.CONSUMERS_MAX}"
+        )
+    for passed in told.passed_consumers:
+        consumers.checked_name(passed.name)
+        _check_instant(instants.Action.CLEAN.value, passed.clean, passed.consumed)
 
 
 def source_question(source: writer.Source, known: str = "") -> SourceQuestion:

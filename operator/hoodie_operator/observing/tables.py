@@ -7,7 +7,7 @@ import functools
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import clock, environment, errors
@@ -111,6 +111,10 @@ class TableObserver:
         timeline, seen = active.with_contents(
             storage, read, functools.partial(chain.load, config=config)
         )
+        declared: Sequence[table_stats.ConsumerStats] = ()
+        if timeline.consumers:
+            now_ms = self._environment.clock.now_ms()
+            declared = table_stats.of_consumers(storage, config, timeline, now_ms)
         return facts.TableFacts(
             observed_ms=observed_ms,
             config=config,
@@ -139,7 +143,8 @@ class TableObserver:
                 if each.commit.writer_id is not None and each.batch_settings is not None
             },
             has_partition_buckets=bool(partition_buckets.listed(storage)),
-            passed_consumers=_passed_consumers(storage, config, timeline),
+            consumers=_consumers(declared),
+            passed_consumers=_passed_consumers(declared),
             interference=(
                 *_interference(storage, config),
                 *_wrong_times(storage, timeline, config),
@@ -232,22 +237,39 @@ def _digests(
     return {writer_id: facts.digests(ids) for writer_id, ids in found.items()}
 
 
+def _consumers(declared: Sequence[table_stats.ConsumerStats]) -> tuple[facts.Consumer, ...]:
+    """Return consumers, those first that are the furthest behind; what a damaged file says is lost.
+
+    A name is a series of the metrics, and whoever may write the table may declare any.
+    """
+    found = [
+        facts.Consumer(
+            name=each.consumer.name,
+            consumed=each.consumer.consumed,
+            is_holding=each.state is consumers.State.HOLDING,
+            unread=each.lag.writes,
+            unread_since=each.lag.since,
+        )
+        for each in declared
+        if each.lag is not None
+    ]
+    return tuple(sorted(found, key=lambda each: (each.consumed, each.name))[: facts.CONSUMERS_MAX])
+
+
 def _passed_consumers(
-    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+    declared: Sequence[table_stats.ConsumerStats],
 ) -> tuple[facts.PassedConsumer, ...]:
-    """Return the consumers that a clean has passed; no request for a table without consumers.
+    """Return the consumers that a clean has passed.
 
     One that was silent beyond its limit is passed by right. What a damaged file says is not known.
     """
-    if not timeline.consumers:
-        return ()
     return tuple(
         facts.PassedConsumer(
             name=each.consumer.name,
             consumed=each.consumer.consumed,
             clean=each.passed_by.requested_time,
         )
-        for each in table_stats.of_consumers(storage, config, timeline)
+        for each in declared
         if each.state is consumers.State.HOLDING and each.passed_by is not None
     )
 

@@ -195,6 +195,11 @@ def config(table: objects.Table) -> table_config.TableConfig | Refusal:
     return _config(table.spec, table_name(table))
 
 
+def change_data(spec: hudi_table.HudiTableSpec) -> LoggingMode | None:
+    """Return what writes of a table are to store of what they change; None for nothing."""
+    return None if spec.change_data is None else _CHANGE_DATA[spec.change_data]
+
+
 @spec_memory.remembered
 def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConfig | Refusal:
     try:
@@ -214,7 +219,7 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         has_partial_updates=spec.merge.partial_updates,
         is_hive_style=spec.keys.hive_style,
         is_url_encoded=spec.keys.url_encode,
-        change_data=_CHANGE_DATA[spec.change_data] if spec.change_data else None,
+        change_data=change_data(spec),
         create_schema=schema.avro,
         bucket_count=bucket.count if bucket else None,
         hash_fields=(bucket.hash_fields or ()) if bucket else (),

@@ -9,6 +9,7 @@ import functools
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from hoodie.contract import job_results
 from hoodie.maintenance.compaction import memory
@@ -139,6 +140,29 @@ class PassedConsumer:
     clean: instants.InstantTime
 
 
+CONSUMERS_MAX: Final = 100
+"""So many consumers of a table are told: each is a series of the metrics."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumer:
+    """A declared consumer, and what it has not read.
+
+    Attributes:
+        name: Of the consumer.
+        consumed: Completion time up to which it has read.
+        is_holding: Whether cleaning waits for it; otherwise it was silent beyond its limit.
+        unread: How many writes it has not read, compactions left out.
+        unread_since: Completion time of the first of them; None if it has read all.
+    """
+
+    name: str
+    consumed: instants.InstantTime
+    is_holding: bool = True
+    unread: int = 0
+    unread_since: instants.InstantTime | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexBehind:
     """An index that lacks a write: its writer, of another engine, did not keep it up.
@@ -186,6 +210,7 @@ class TableFacts:
         has_partition_buckets: Whether it has bucket counts by partition, which non-blocking
             writers do not write.
         batch_settings: The hash that the newest commit of each writer carries, by writer id.
+        consumers: Declared ones, those first that are the furthest behind.
         passed_consumers: Consumers that hold cleaning back, and that it has passed, by name.
         interference: What other engines did to a table with a chain that its users should know.
         metadata: Of the metadata table; None where readers have none to use.
@@ -202,6 +227,7 @@ class TableFacts:
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
     batch_settings: Mapping[str, str] = field(default_factory=dict)
+    consumers: tuple[Consumer, ...] = ()
     passed_consumers: tuple[PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
     metadata: MetadataTable | None = None

@@ -43,6 +43,9 @@ from hoodie_operator.reconcile.verdicts import (
 )
 from hoodie_operator.reconcile.world import World
 
+_OF_TABLES = ("version", "commits", "latest_commit", "backlog", "consumers", "mismatches")
+"""Fields of the status that a table without data does not have."""
+
 
 def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     """Return what to do about a table, and about its services."""
@@ -337,6 +340,7 @@ def _compared(
     if refusal is not None:
         message += f"; the table is read-only: {refusal}"
     message += _writers_differ(wanted, seen.config)
+    message += _change_data_differs(wanted, seen.config)
     return Verdict(state=State.READY, reason=Reason.READY, message=message)
 
 
@@ -349,6 +353,19 @@ def _writers_differ(wanted: effective.EffectiveTable, stored: table_config.Table
     return (
         f"; concurrency.externalWriters is {str(is_external).lower()}, but the table {does} other "
         "engines: a TableAction of type Configure changes that"
+    )
+
+
+def _change_data_differs(wanted: effective.EffectiveTable, stored: table_config.TableConfig) -> str:
+    """Return what to do where writes store other changes than declared; empty for nothing."""
+    declared, does = wanted.config.change_data, stored.change_data
+    if declared is does:
+        return ""
+    stores = "none of their changes" if does is None else f"change data of mode {does.value}"
+    expected = "none" if declared is None else declared.value
+    return (
+        f"; writes store {stores}, expected {expected} by changeData: a TableAction of type "
+        "Configure changes that"
     )
 
 
@@ -374,13 +391,14 @@ def _told(
             # Where it was stays told while it is not where the operator's data root would have it.
             update["uri"] = resolved.uri
     if seen is not None and seen.config is None and seen.problem is None:
-        update |= dict.fromkeys(("version", "commits", "latest_commit", "backlog", "mismatches"))
+        update |= dict.fromkeys(_OF_TABLES)
     if seen is not None and seen.config is not None:
         update |= {
             "version": seen.config.version,
             "commits": len(seen.commits),
             "latest_commit": timelines.latest_commit(seen),
             "backlog": timelines.backlog(seen),
+            "consumers": timelines.consumers(seen) or None,
         }
         if isinstance(resolved, effective.EffectiveTable):
             update["mismatches"] = comparisons.mismatches(resolved.config, seen.config) or None

@@ -6,9 +6,10 @@ from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.maintenance.compaction import memory
 from hoodie.model import instants, time_zones
-from hoodie_operator.api import hudi_table
+from hoodie_operator.api import hudi_table, times
 from hoodie_operator.reconcile import facts
 
+_CONSUMERS_MAX = 20
 _PLANS = frozenset({instants.Action.COMPACTION.value})
 
 
@@ -96,6 +97,22 @@ def backlog(seen: facts.TableFacts) -> hudi_table.Backlog:
         delta_commits=len(waiting),
         log_bytes=sum(commit.log_bytes for commit in waiting),
         pending_compactions=len(pending_compactions(seen)),
+    )
+
+
+def consumers(seen: facts.TableFacts) -> tuple[hudi_table.ConsumerStatus, ...]:
+    """Return the declared consumers, as many as a status has."""
+    return tuple(
+        hudi_table.ConsumerStatus(
+            name=each.name,
+            consumed=each.consumed,
+            holding=each.is_holding,
+            unread_commits=each.unread,
+            unread_since=None
+            if each.unread_since is None
+            else times.text(epoch_ms(seen, each.unread_since)),
+        )
+        for each in seen.consumers[:_CONSUMERS_MAX]
     )
 
 

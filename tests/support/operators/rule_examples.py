@@ -816,7 +816,6 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("HudiTable", "provisioned-keys"): changes(TABLE, "keys__recordFields", ["id"], ["n"]),
     ("HudiTable", "provisioned-merge"): changes(TABLE, "merge__partialUpdates", None, True),
     ("HudiTable", "provisioned-writeIndex"): changes(TABLE, "writeIndex__bucket__count", 4, 8),
-    ("HudiTable", "provisioned-changeData"): changes(TABLE, "changeData", None, "DataBefore"),
     ("HudiTable", "provisioned-timeZone"): changes(TABLE, "timeZone", None, "Europe/Berlin"),
     ("HudiTable", "provisioned-schema"): changes(
         TABLE,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from support.peer import peer_ours, strangers
+from support.peer import chains, peer_ours, strangers
 from support.peer.judge import Judge, JudgeError, Query
 from support.peer.peer_cases import Model
 from support.peer.peer_options import filesystem_lock
@@ -18,6 +18,8 @@ _FRESH = 100
 _REFUSED = {20, 21, 22}
 _CONFLICT = 17
 """With what Apache Hudi has begun and failed at."""
+_SELDOM = 3
+"""Some readers of changes pull after so many steps."""
 _WRITES = {"commit", "deltacommit"}
 
 
@@ -39,6 +41,13 @@ class Meeting:
         by_key = made if not stranger.is_global else replace(made, partition_by=())
         self.model = Model(table=by_key, schema=stranger.schema)
         self.counts: collections.Counter[str] = collections.Counter()
+        self.chains = {
+            "increments": chains.Chain(self.path, has_images=False),
+            "seldom increments": chains.Chain(self.path, has_images=False),
+            "change data": chains.Chain(self.path, has_images=True),
+            "seldom change data": chains.Chain(self.path, has_images=True),
+        }
+        self.looks = 0
         self.savepoint: tuple[str, dict[tuple[object, ...], dict[str, object]]] | None = None
 
     @property
@@ -54,6 +63,9 @@ class Meeting:
                     return f"adoption is refused: {refusal}"
             self._take(step)
         self._check()
+        for name, chain in self.chains.items():
+            self.counts[f"changes pulled as {name}"] = sum(chain.counts.values())
+            self.counts["chains begun again"] += chain.counts["begun again"]
         return ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
 
     def _adopt(self) -> str | None:
@@ -253,6 +265,26 @@ class Meeting:
                 assert_same_rows(read(), wanted, self.key)
             except Exception as error:
                 raise DifferenceError(f"{name}, after {step}: {error}") from error
+
+        self._pull(step)
+
+    def _pull(self, step: str) -> None:
+        """Have readers of changes pull, some of them seldom, and compare what they hold.
+
+        A chain is the snapshot, whatever both engines did in between.
+        """
+        self.looks += 1
+        if not list(self.path.glob(".hoodie/timeline/*.*commit")):
+            return  # A table without a write has no columns yet.
+        snapshot = peer_ours.read(self.path)
+        for name, chain in self.chains.items():
+            if name.startswith("seldom") and self.looks % _SELDOM:
+                continue
+            try:
+                chain.pull()
+                assert_same_rows(chain.rows(snapshot.schema), snapshot, self.key)
+            except Exception as error:
+                raise DifferenceError(f"a chain of {name}, after {step}: {error}") from error
 
     def _check(self) -> None:
         """Take back what failed, and find nothing wrong with the table, or other rows."""

@@ -150,7 +150,7 @@ class Pulling:
         self, source: increments.Source, snapshot: snapshots.Snapshot, time: instants.InstantTime
     ) -> dict[Key, Row]:
         """Return what the table has as of a time."""
-        then = snapshots.as_of(source.storage, snapshot, moments.Moment(time=time))
+        then = snapshots.as_of(snapshot, moments.Moment(time=time))
         committed = snapshots.CommittedFiles(source.storage, then.known)
         reader = reading.SliceReader(
             source.storage, source.config, source.schema, committed.is_committed

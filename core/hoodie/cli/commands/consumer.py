@@ -21,6 +21,10 @@ A consumer that is silent for longer than its limit does not hold cleaning back 
 is measured by the table's storage and timeline, not by a clock of this machine. A consumer never
 moves back. A clean that Apache Hudi itself plans does not wait: `list` shows which clean passed a
 consumer.
+
+`list` also shows how far behind each consumer is: how many writes it has not read, with a + where
+more of them may be archived, for how long the first of them waits, and the position from which its
+next read begins.
 """
 EXAMPLES = """Examples:
 

@@ -149,7 +149,7 @@ def facts(shown: Document) -> grids.Grid:
         ("written by", writers(shown)),
     ]
     if shown.change_data is not None:
-        rows.append(("change data", f"stored by writes: {shown.change_data}"))
+        rows.append(("change data", captured(shown)))
     if shown.key_generator not in _PLAIN_GENERATORS:
         rows.append(("key generator", shown.key_generator))
     if shown.properties.get(table_config.DROPS_PARTITION_COLUMNS_KEY) == "true":
@@ -184,6 +184,13 @@ def writers(shown: Document) -> str:
     if shown.has_foreign_writers:
         return "any engine, kept apart by the lock; hoodie by a chain"
     return "hoodie only, kept apart by a chain"
+
+
+def captured(shown: Document) -> str:
+    """Return what writes store of what they change."""
+    if shown.change_data is None:
+        return "writes store none of their changes"
+    return f"stored by writes: {shown.change_data}"
 
 
 def columns(shown: Document) -> grids.Grid:

@@ -16,6 +16,12 @@ class ConsumerRow:
         name: Its name.
         state: Whether cleaning waits for it: `holding`, `expired` or `damaged`.
         consumed: Completion time up to which it has read; null for a damaged file.
+        position: The position there, from which it goes on; null for a damaged file, and for a
+            consumer that keeps none.
+        unread_writes: How many writes it has not read; null for a damaged file.
+        unread_since: Completion time of the first of them; null if it has read all.
+        is_more_unread: Whether more of them may be archived.
+        lag_ms: For how long the first of them waits by the clock of this machine, in milliseconds.
         limit_ms: How long it may be silent, in milliseconds; null for a damaged file.
         updated_ms: When its file was last modified, by the storage.
         updated_by: Which process did that; null for a damaged file.
@@ -26,6 +32,11 @@ class ConsumerRow:
     name: str
     state: str
     consumed: str | None
+    position: str | None
+    unread_writes: int | None
+    unread_since: str | None
+    is_more_unread: bool
+    lag_ms: int | None
     limit_ms: int | None
     updated_ms: int
     updated_by: str | None
@@ -84,12 +95,17 @@ class RemovedDocument:
 
 def row(found: table_stats.ConsumerStats) -> ConsumerRow:
     """Return the row of a consumer."""
-    consumer = found.consumer
+    consumer, lag = found.consumer, found.lag
     record = consumer.record
     return ConsumerRow(
         name=consumer.name,
         state=found.state.value,
         consumed=None if record is None else record.consumed,
+        position=None if record is None else record.position or None,
+        unread_writes=None if lag is None else lag.writes,
+        unread_since=None if lag is None else lag.since,
+        is_more_unread=lag is not None and lag.is_least,
+        lag_ms=None if lag is None else lag.age_ms,
         limit_ms=None if record is None else record.limit_ms,
         updated_ms=consumer.updated_ms,
         updated_by=None if record is None else record.updated_by,
@@ -125,23 +141,35 @@ def grid(shown: Document) -> grids.Grid:
             grids.Column(
                 heading="state", styles={"holding": "green", "expired": "yellow", "damaged": "red"}
             ),
-            grids.Column(heading="consumed", importance=3),
+            grids.Column(heading="consumed", importance=5),
+            grids.Column(heading="unread", importance=4, is_number=True),
+            grids.Column(heading="for", importance=3),
             grids.Column(heading="limit", importance=2),
-            grids.Column(heading="missed by clean", importance=1),
+            grids.Column(heading="missed by clean", importance=6),
             grids.Column(heading="updated by", importance=0, width_min=8),
+            grids.Column(heading="position", importance=1, width_min=8),
         ),
         rows=tuple(
             (
                 each.name,
                 each.state,
                 each.consumed or "",
+                _unread(each),
+                quantities.duration_text(each.lag_ms) if each.lag_ms else "",
                 "" if each.limit_ms is None else quantities.duration_text(each.limit_ms),
                 each.passed_by or "",
                 each.updated_by or "",
+                each.position or "",
             )
             for each in shown.consumers
         ),
     )
+
+
+def _unread(shown: ConsumerRow) -> str:
+    if shown.unread_writes is None:
+        return ""
+    return f"{shown.unread_writes}{'+' if shown.is_more_unread else ''}"
 
 
 def advanced_lines(shown: AdvancedDocument) -> Iterator[str]:

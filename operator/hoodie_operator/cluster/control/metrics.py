@@ -260,6 +260,14 @@ _TABLES: Final = {
         "When its last successful run ended.",
         ("service",),
     ),
+    "hudi_table_consumer_unread_commits": (
+        "Writes that a declared consumer has not read.",
+        ("consumer",),
+    ),
+    "hudi_table_consumer_unread_since_timestamp_seconds": (
+        "When the first write completed that a declared consumer has not read.",
+        ("consumer",),
+    ),
     "hudi_table_passed_consumers": (
         "Consumers that a clean has passed: they have to read the whole table again.",
         (),
@@ -311,6 +319,11 @@ def _figures(
         newest_s = timelines.epoch_ms(seen, seen.commits[-1].completion_time) / 1000
         yield "hudi_table_last_commit_timestamp_seconds", (), newest_s
     yield "hudi_table_passed_consumers", (), len(seen.passed_consumers)
+    for consumer in seen.consumers:
+        yield "hudi_table_consumer_unread_commits", (consumer.name,), consumer.unread
+        if consumer.unread_since is not None:
+            since_s = timelines.epoch_ms(seen, consumer.unread_since) / 1000
+            yield "hudi_table_consumer_unread_since_timestamp_seconds", (consumer.name,), since_s
     if status.backlog is not None:
         yield "hudi_table_delta_commits_since_compaction", (), status.backlog.delta_commits
         yield "hudi_table_log_bytes", (), status.backlog.log_bytes

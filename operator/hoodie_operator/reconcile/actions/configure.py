@@ -1,5 +1,7 @@
 """TableActions of type Configure: a table gets a chain, or none, and admits the engines declared.
 
+Its writes store as much of their changes as it declares.
+
 Done when a run has ended and the table's properties say so. Nothing else runs meanwhile: a write
 that began before would be refused when it completes.
 """
@@ -8,7 +10,7 @@ from hoodie.contract import job_specs
 from hoodie_operator.api import objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import facts, interlocks, runs
+from hoodie_operator.reconcile import effective, facts, interlocks, runs
 from hoodie_operator.reconcile.actions.services import WithoutInstant
 from hoodie_operator.reconcile.verdicts import Verdict, succeeded
 from hoodie_operator.reconcile.world import World
@@ -27,17 +29,21 @@ class Configure(WithoutInstant):
             return None
         told = "has a chain" if _has_chain(me) else "has no chain"
         admitted = "admits" if seen.config.has_foreign_writers else "excludes"
-        return succeeded(f"the table {told} and {admitted} other engines")
+        mode = seen.config.change_data
+        stored = "" if mode is None else f"; its writes store change data of mode {mode.value}"
+        return succeeded(f"the table {told} and {admitted} other engines{stored}")
 
     def work(
         self, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> job_specs.Work | Verdict:
-        """Return a run that changes the table; other engines are admitted as it declares."""
+        """Return a run that changes the table; the rest is as it declares."""
         del seen
+        mode = effective.change_data(table.spec)
         has_chain = _has_chain(me)
         return job_specs.ConfigureTable(
             has_chain=has_chain,
             has_foreign_writers=not has_chain or table.spec.concurrency.external_writers,
+            change_data="" if mode is None else mode.value,
         )
 
     def conflict(

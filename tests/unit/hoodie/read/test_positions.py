@@ -1,5 +1,7 @@
 """Positions: their texts, and the writes that completed at or below them afterwards."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +64,21 @@ def test_write_that_was_rolled_back_is_noticed() -> None:
 def test_write_that_took_the_place_of_another_is_noticed() -> None:
     changed = [*WRITES[:30], write(130_001, 132_000), *WRITES[31:]]
     assert positions.latecomers(position(WRITES), changed) is None
+
+
+def test_table_that_was_made_again_is_known_by_its_id() -> None:
+    first, second = (replace(CONFIG, table_id=each) for each in ("a", "b"))
+    found = positions.at(TIME, first, SINCE, WRITES)
+    assert positions.parse(str(found)) == found
+    positions.check_table(found, first)
+    positions.check_table(found, replace(first, name="renamed"))
+    for other in (second, CONFIG):
+        with pytest.raises(errors.GoneError, match="made again under its name"):
+            positions.check_table(found, other)
+        with pytest.raises(errors.InvalidInputError, match="of another table"):
+            positions.check_table(found, replace(other, name="other"))
+    # It was adopted since, and is the same.
+    positions.check_table(position(WRITES), first)
 
 
 def test_position_of_another_table_is_refused() -> None:

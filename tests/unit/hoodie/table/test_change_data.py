@@ -275,6 +275,71 @@ class TestCleaned:
             small.table.change_data("20260101000000000", consumer="billing")
 
 
+class TestSwitched:
+    """Capturing begins, changes or ends while the table is in use."""
+
+    def switch(self, small: Watched, mode: LoggingMode | None) -> None:
+        transaction = small.options(**small.more).transaction
+        small.table = small.table.capture_change_data(transaction, mode)
+
+    @pytest.mark.parametrize("config", [PLAIN, COW], ids=["mor", "cow"])
+    def test_changes_are_the_same_whatever_was_captured(
+        self, config: table_config.TableConfig, tmp_path: Path
+    ) -> None:
+        small = Watched(tmp_path, config)
+        small.put(("1", 0))
+        for number, mode in enumerate([*LoggingMode, None, LoggingMode.DATA_BEFORE_AFTER], 1):
+            self.switch(small, mode)
+            assert table.open_table(str(small.path), small.env).config.change_data is mode
+            small.put(("1", number))
+        assert len(list(small.path.rglob("*.cdc"))) == 4 * config.is_copy_on_write
+        expected = [("i", "1", None, 0), *(("u", "1", n - 1, n) for n in range(1, 6))]
+        assert small.changes() == expected
+
+    def test_stored_images_of_earlier_writes_are_still_read(self, tmp_path: Path) -> None:
+        small = Watched(tmp_path, STORED)
+        first = small.put(("1", 0))
+        small.put(("1", 1))
+        self.switch(small, None)
+        for path in small.base_files():
+            path.write_bytes(b"broken")
+        assert small.changes(first) == [("u", "1", 0, 1)]
+
+    def test_range_ends_where_less_was_stored_and_files_are_gone(self, tmp_path: Path) -> None:
+        """Keys alone do not stand in for rows that were cleaned; rows that are stored do."""
+        small = Watched(tmp_path, KEYS)
+        times = [small.put(("1", number)) for number in range(2)]
+        self.switch(small, LoggingMode.DATA_BEFORE_AFTER)
+        times += [small.put(("1", number)) for number in range(2, 4)]
+        small.table.clean(NOW, small.options(**small.more).transaction)
+        with pytest.raises(errors.GoneError) as refused:
+            small.changes(times[0])
+        assert small.changes(refused.value.readable)[-1] == ("u", "1", 2, 3)
+        assert small.changes(times[1]) == [("u", "1", 1, 2), ("u", "1", 2, 3)]
+
+    def test_write_that_began_before_is_refused(self, tmp_path: Path) -> None:
+        small = Watched(tmp_path, COW)
+        small.put(("1", 0))
+        stale = small.table
+        self.switch(small, LoggingMode.OP_KEY_ONLY)
+        small.table, now = stale, small.table
+        with pytest.raises(errors.ConflictError, match="change data of table small is OP_KEY_ONLY"):
+            small.put(("1", 1))
+        small.table = now
+        small.put(("1", 1))
+        assert not small.problems()
+
+    def test_pending_write_has_to_end_first(self, tmp_path: Path) -> None:
+        small = Watched(tmp_path, COW)
+        small.put(("1", 0))
+        options = small.options("late", **small.more)
+        session = small.table.begin_write(options, ["id", "part", "a", "b"])
+        assert not isinstance(session, table.results.AlreadyCommitted)
+        with pytest.raises(errors.ConflictError, match="is pending, and began by the rules"):
+            self.switch(small, LoggingMode.OP_KEY_ONLY)
+        self.switch(small, None)  # It is so already.
+
+
 class TestColumns:
     def test_images_have_the_columns_asked_for(self, tmp_path: Path) -> None:
         small = Watched(tmp_path, STORED)

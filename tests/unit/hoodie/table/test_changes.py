@@ -1,5 +1,6 @@
 """Changes since a position, through the table's door."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from hoodie.model.instants import Instant, InstantTime, State
 from hoodie.read import changes, positions
 from hoodie.timeline import transitions
 from hoodie.transaction import authors
+from support.tables import restores
 from support.tables.indexed_tables import BESIDE
 from support.tables.tables import CONFIG, Rows, SmallTable
 
@@ -305,10 +307,35 @@ class TestBadInput:
 
     def test_position_of_a_table_that_was_made_again(self, pulled: Pulled, tmp_path: Path) -> None:
         other = Pulled(tmp_path / "u")
+        empty = other.table.changes().position
         other.put("1")
-        position = other.table.changes().position
+        for position in (empty, other.table.changes().position):
+            with pytest.raises(errors.GoneError, match="made again"):
+                pulled.table.changes(position)
+        assert pulled.table.changes(position, falls_back=True).is_snapshot
+        # As Apache Hudi makes tables: by their writes alone.
+        for each in (pulled, other):
+            properties = each.path / ".hoodie" / "hoodie.properties"
+            lines = properties.read_text().splitlines()
+            kept = [line for line in lines if table_config.TABLE_ID_KEY not in line]
+            properties.write_text("\n".join(kept))
+            each.table = table.open_table(str(each.path), each.env)
         with pytest.raises(errors.GoneError, match="made again"):
+            pulled.table.changes(other.table.changes().position)
+
+    def test_position_from_before_a_restore(self, pulled: Pulled) -> None:
+        kept = pulled.table.changes().position
+        pulled.put("2")
+        position = pulled.table.changes().position
+        gone = pulled.table.timeline().completed_writes[-1]
+        restore = restores.put(pulled.path, gone)
+        with pytest.raises(errors.GoneError, match=f"any more: {re.escape(str(restore))} restored"):
             pulled.table.changes(position)
+        assert pulled.table.changes(position, falls_back=True).is_snapshot
+        pulled.put("3")
+        for read in (pulled.table.changes, pulled.table.change_data):
+            found = read(kept, columns=["id"]).read().read_all().to_pylist()
+            assert [row.get("id") or row["after"]["id"] for row in found] == ["3"]
 
     def test_what_is_no_position(self, pulled: Pulled) -> None:
         for text in ("", "x", str(pulled.table.changes().position)[:-1] + "."):

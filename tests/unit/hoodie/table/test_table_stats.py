@@ -159,7 +159,7 @@ def test_table_is_listed_once_and_no_data_file_is_read() -> None:
         for group in range(100):
             name = f"{group:08d}-0000-0000-0000-000000000000-0"
             storage.create(f"p{partition}/{name}_0-0-0_{time}.parquet", b"x" * group)
-    found = table_stats.of_table(storage, replace(CONFIG, chain=None))
+    found = table_stats.of_table(storage, replace(CONFIG, chain=None), 0)
     assert (found.total.file_groups, found.total.base_files) == (5_000, 5_000)
     assert found.total.base_bytes == 50 * sum(range(100))
     assert len(storage.listings) == 1

@@ -9,16 +9,15 @@ import pytest
 
 from hoodie import errors, table
 from hoodie.filegroup import past
-from hoodie.format import avro_container
 from hoodie.maintenance import savepoints
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, instants, moments, settings, table_config, time_zones
-from hoodie.model.instants import Action, Instant, InstantTime, State
+from hoodie.model.instants import Instant, InstantTime
 from hoodie.read import travel, where
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, archived, transitions
-from support.tables import history
+from hoodie.timeline import active, archived
+from support.tables import history, restores
 from support.tables.indexed_tables import BESIDE, Indexed
 from support.tables.tables import CONFIG, SmallTable
 
@@ -298,24 +297,7 @@ class TestCleansThatAreNotOver:
 def test_restore_leaves_a_gap(tmp_path: Path) -> None:
     made = filled(tmp_path / "t", KINDS["cow"], writes=4)
     gone = made.newest
-    for state in State:
-        instant = gone if state is State.COMPLETED else gone.pending_in(state)
-        (made.path / transitions.path(instant)).unlink()
-    (completed,) = [
-        replace(gone, action=Action.RESTORE, requested_time=time, completion_time=end)
-        for time, end in [[instants.next_time(InstantTime(str(gone.completion_time)))] * 2]
-    ]
-    schema = avro_container.schema(
-        {
-            "type": "record",
-            "name": "HoodieRestoreMetadata",
-            "fields": [
-                {"name": "instantsToRollback", "type": {"type": "array", "items": "string"}}
-            ],
-        }
-    )
-    content = avro_container.encode(schema, {"instantsToRollback": [gone.requested_time]})
-    (made.path / transitions.path(completed)).write_bytes(content)
+    completed = restores.put(made.path, gone)
     with pytest.raises(errors.GoneError, match="rolled back what was written since") as caught:
         made.rows(as_of=gone.completion_time)
     assert caught.value.readable == completed.completion_time

@@ -51,6 +51,14 @@ HUGE = memory.PlanSize(file_groups=1, log_bytes_max=1 << 64)
 LONG = facts.IndexBehind(name="x" * 300, instant=instants.InstantTime(ow.time(1)))
 NEVER = facts.IndexBehind(name="x", instant=instants.InstantTime("never"))
 SAVEPOINTS = st.builds(facts.Savepoint, requested_time=TEXTS, completion_time=TEXTS)
+CONSUMERS = st.builds(
+    facts.Consumer,
+    name=TEXTS,
+    consumed=TEXTS,
+    is_holding=st.booleans(),
+    unread=NUMBERS,
+    unread_since=MAYBE,
+)
 PROBLEMS = st.none() | st.builds(
     facts.Problem, kind=TEXTS, message=TEXTS, is_transient=st.booleans()
 )
@@ -81,6 +89,7 @@ def tables() -> st.SearchStrategy[dialogue.Table]:
         last_clean=MAYBE,
         archived=st.dictionaries(TEXTS, TEXTS, max_size=2),
         savepoints=st.lists(SAVEPOINTS, max_size=2).map(tuple),
+        consumers=st.lists(CONSUMERS, max_size=2).map(tuple),
         ledger=st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2).map(tuple), max_size=2),
         metadata=st.none() | st.builds(facts.MetadataTable, delta_commits=NUMBERS, problem=TEXTS),
     )

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import environment
+from hoodie import environment, errors
 from hoodie.maintenance import consumers
 from hoodie.model import instants, settings, table_config
 from hoodie.storage import local
-from hoodie.timeline import partition_buckets, transitions
+from hoodie.timeline import active, partition_buckets, transitions
 from hoodie_operator.api import writer
 from hoodie_operator.observing import dialogue, inputs, tables
 from hoodie_operator.observing.observer import Bounds, Observer
@@ -288,3 +288,27 @@ def test_consumer_that_a_foreign_clean_has_passed_reaches_the_operator(tmp_path:
     assert found == facts.PassedConsumer(name="billing", consumed=consumed, clean=time)
     small.table.remove_consumer("billing")
     assert not observer.look(target).passed_consumers
+
+
+def test_lag_of_consumers_reaches_the_operator(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "1", "part": "p", "a": 0}])
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    small.table.advance_consumer("billing", consumers.Progress())
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    small.table.advance_consumer("audit", consumers.Progress())
+    small.upsert([{"id": "1", "part": "p", "a": 2}])
+    small.compact()
+    times = [each.completion_time for each in small.table.timeline().completed_writes]
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    assert dialogue.heard_table(answer, 1).consumers == (
+        facts.Consumer(name="billing", consumed=times[0], unread=2, unread_since=times[1]),
+        facts.Consumer(name="audit", consumed=times[1], unread=1, unread_since=times[2]),
+    )
+    wrong = replace(answer, consumers=answer.consumers * 51)
+    with pytest.raises(errors.FormatError, match="102 consumers, expected at most 100"):
+        dialogue.heard_table(wrong, 1)
+    (small.path / active.consumer_path("billing")).write_bytes(b"?")
+    assert [each.name for each in observer.look(target).consumers] == ["audit"]

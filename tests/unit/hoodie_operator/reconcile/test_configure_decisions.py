@@ -6,6 +6,7 @@ import pytest
 
 from hoodie.contract import job_specs
 from hoodie.model import table_config
+from hoodie.model.change_data import LoggingMode
 from hoodie_operator.api import kinds
 from hoodie_operator.api.conditions import ConditionStatus, Type
 from hoodie_operator.reconcile import facts
@@ -45,7 +46,7 @@ def test_table_is_changed_as_it_declares(*, is_external: bool, has_chain: bool) 
     (start,) = here.started
     has_foreign_writers = is_external or not has_chain
     assert start.work == job_specs.ConfigureTable(
-        has_chain=has_chain, has_foreign_writers=has_foreign_writers
+        has_chain=has_chain, has_foreign_writers=has_foreign_writers, change_data=""
     )
     here.end(here.uid(action), is_told=True)
     see(here, chain=CHAIN if has_chain else None, has_foreign_writers=has_foreign_writers)
@@ -118,3 +119,35 @@ def test_table_says_that_it_admits_others_than_it_declares() -> None:
     see(here)
     here.settle()
     assert "engines" not in here.condition(here.table_key)[2]
+
+
+@pytest.mark.parametrize("mode", [None, "DataBeforeAfter"])
+def test_change_data_is_changed_as_it_declares(mode: str | None) -> None:
+    stored = None if mode else LoggingMode.OP_KEY_ONLY
+    wanted = LoggingMode.DATA_BEFORE_AFTER if mode else None
+    here = Flights(table=edited(ow.TABLE, changeData=mode))
+    see(here)
+    here.change_stored(change_data=stored)
+    here.settle()
+    state, _, message = here.condition(here.table_key)
+    assert state == "Ready"
+    told = "none of their changes" if mode else "change data of mode OP_KEY_ONLY"
+    expected = "DATA_BEFORE_AFTER" if mode else "none"
+    assert f"writes store {told}, expected {expected} by changeData: a TableAction" in message
+    here.started.clear()
+    action = here.add(kinds.TABLE_ACTION, "configure", CONFIGURE)
+    here.settle()
+    (start,) = here.started
+    assert start.work == job_specs.ConfigureTable(
+        has_chain=True,
+        has_foreign_writers=False,
+        change_data="DATA_BEFORE_AFTER" if mode else "",
+    )
+    here.end(here.uid(action), is_told=True)
+    see(here)
+    here.change_stored(change_data=wanted)
+    here.settle()
+    state, _, message = here.condition(action)
+    assert state == "Succeeded"
+    assert message.endswith("store change data of mode DATA_BEFORE_AFTER") is (mode is not None)
+    assert "changeData" not in here.condition(here.table_key)[2]

@@ -1,7 +1,9 @@
-"""A consumer that a clean has passed is told on the table, until it has read on (R6)."""
+"""What is told of consumers: how far they are behind, and those that a clean has passed (R6)."""
 
 import dataclasses
 
+from hoodie.model import instants
+from hoodie_operator.api import times
 from hoodie_operator.api.conditions import ConditionStatus, Type
 from hoodie_operator.reconcile import facts
 from support.operators import operator_world as ow
@@ -40,3 +42,24 @@ def test_condition_stays_while_the_storage_is_not_read_and_ends_with_its_cause()
     assert here.status(here.table_key).condition(Type.CONSUMER_PASSED) == before
     see(here)
     assert here.status(here.table_key).condition(Type.CONSUMER_PASSED) is None
+
+
+def test_status_tells_how_far_consumers_are_behind() -> None:
+    here = Flights()
+    see(here)
+    assert here.status(here.table_key).consumers is None
+    uid = here.uid(here.table_key)
+    behind = facts.Consumer(
+        name="billing", consumed=ow.time(1), unread=2, unread_since=ow.time(2), is_holding=False
+    )
+    others = tuple(facts.Consumer(name=f"c{n}", consumed=ow.time(3)) for n in range(30))
+    here.tables[uid] = dataclasses.replace(here.tables[uid], consumers=(behind, *others))
+    here.settle()
+    first, second, *rest = here.status(here.table_key).consumers
+    assert (first.name, first.consumed, first.holding) == ("billing", ow.time(1), False)
+    assert (first.unread_commits, first.unread_since) == (2, times.text(epoch_ms(2)))
+    assert (second.unread_commits, second.unread_since, len(rest)) == (0, None, 18)
+
+
+def epoch_ms(number: int) -> int:
+    return instants.parse_time(ow.time(number))

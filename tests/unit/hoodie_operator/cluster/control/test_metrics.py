@@ -5,6 +5,7 @@ import dataclasses
 from prometheus_client.samples import Sample
 
 from hoodie.contract import job_results
+from hoodie.model import instants
 from hoodie_operator.api import configuration, kinds, objects
 from hoodie_operator.cluster.control import metrics, work_queue
 from hoodie_operator.cluster.informer import store
@@ -109,6 +110,28 @@ def test_index_is_told_with_whether_readers_use_it() -> None:
         if sample.name == "hudi_table_index_ready"
     }
     assert told == {"files": 1, "column_stats": 1, "bloom_filters": 0}
+
+
+def test_lag_of_consumers_is_told() -> None:
+    here = Flights()
+    here.see_table(here.table_key, [ow.commit(1), ow.commit(2)])
+    uid = here.uid(here.table_key)
+    found = (
+        facts.Consumer(name="billing", consumed=ow.time(1), unread=1, unread_since=ow.time(2)),
+        facts.Consumer(name="audit", consumed=ow.time(2)),
+    )
+    here.tables[uid] = dataclasses.replace(here.tables[uid], consumers=found)
+    here.settle()
+    told = {
+        (sample.name.removeprefix("hudi_table_consumer_"), sample.labels["consumer"]): sample.value
+        for sample in _told(here, work_queue.WorkQueue())
+        if sample.name.startswith("hudi_table_consumer_")
+    }
+    assert told == {
+        ("unread_commits", "billing"): 1,
+        ("unread_commits", "audit"): 0,
+        ("unread_since_timestamp_seconds", "billing"): instants.parse_time(ow.time(2)) / 1000,
+    }
 
 
 def _told(here: Flights, due: work_queue.WorkQueue, now_s: float = 0.0) -> list[Sample]:
