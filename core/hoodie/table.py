@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from hoodie import environment, errors
-from hoodie.engine import ahead
+from hoodie.door import columns as arrow_columns
+from hoodie.door import front, writers
 from hoodie.filegroup import past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers as consumer_files
@@ -52,7 +52,7 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import change_data, increments, planning, positions, travel
+from hoodie.read import change_data, increments, planning, positions, streams, travel
 from hoodie.read import changes as row_changes
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
@@ -80,22 +80,9 @@ from hoodie.write import keys, replacements, sessions
 
 logger = logging.getLogger(__name__)
 
-_AHEAD_BYTES = 256 << 20
-"""What a read holds for a caller who is slower: half of the largest base file, decoded, so that two
-threads need not wait for each other."""
 
-
-@runtime_checkable
-class ArrowStream(Protocol):
-    """Data that Arrow's C stream interface gives, as data frames do."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return a capsule with a stream of record batches."""
-        ...
-
-
-class Table:
-    """A table that exists. Make it with `open_table` or `create_table`."""
+class Table(front.Front):
+    """A table that exists. Open it with `hoodie.open_table` or `hoodie.create_table`."""
 
     def __init__(
         self,
@@ -103,9 +90,20 @@ class Table:
         config: table_config.TableConfig,
         schema: schemas.TableSchema,
         env: environment.Environment,
+        writer: writers.Writer | None = None,
     ) -> None:
-        """Put the parts together; nothing is requested."""
+        """Put the parts together; nothing is requested.
+
+        Args:
+            storage: Its storage.
+            config: Its configuration.
+            schema: Its columns.
+            env: Time, ids, threads.
+            writer: On whose behalf it is changed where no options are given; None for a single
+                unnamed writer.
+        """
         self._storage = storage
+        self._writer = writer or writers.writer_of(storage.uri, env.random)
         self._env = env
         self.config = config
         self.schema = schema
@@ -316,7 +314,8 @@ class Table:
             partition_values=partition_values,
             as_of=as_of,
         )
-        return pa.RecordBatchReader.from_batches(plan.columns, self._batches(plan.tasks))
+        rows = streams.batches(plan.tasks, self._env.engine.parallelism)
+        return pa.RecordBatchReader.from_batches(plan.columns, rows)
 
     def changes(  # noqa: PLR0913 - a parameter an option
         self,
@@ -526,7 +525,7 @@ class Table:
         return sessions.begin(target, options, columns, self._env)
 
     def write(
-        self, data: pa.Table | ArrowStream, options: sessions.WriteOptions
+        self, data: pa.Table | arrow_columns.ArrowStream, options: sessions.WriteOptions
     ) -> results.WriteResult:
         """Write a batch in one commit.
 
@@ -718,11 +717,11 @@ class Table:
                 names = [each for each in there if each in self.config.metadata_partitions]
                 is_partitioned = self.has_partitioned_record_index()
             self.drop_metadata(transaction)
-            without = open_table(self.uri, self._env)
+            without = open_table(self.uri, self._env, self._writer)
         initialising.initialise(
             without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
         )
-        made = open_table(self.uri, self._env)
+        made = open_table(self.uri, self._env, self._writer)
         for name in names:
             is_of_partitions = is_partitioned and name == key_changes.RECORD_INDEX
             request = index_decisions.Request((name,), is_partitioned=is_of_partitions)
@@ -731,7 +730,7 @@ class Table:
                 made.build_index((name,), transaction, hear, is_partitioned=is_of_partitions)
             else:
                 hear_left_out(f"{name} of {self.uri} is not built again: {refusal}")
-        return open_table(self.uri, self._env) if names else made
+        return open_table(self.uri, self._env, self._writer) if names else made
 
     def build_index(  # noqa: PLR0913 - which indexes, and of what
         self,
@@ -895,7 +894,7 @@ class Table:
                 )
             else:
                 config = configuration.switch_off(client, self.config)
-        return Table(self._storage, config, self.schema, self._env)
+        return Table(self._storage, config, self.schema, self._env, self._writer)
 
     def adopt(
         self,
@@ -980,11 +979,6 @@ class Table:
         is_told = content or instant.is_completed
         return timeline_avro.decode_commit(content, path) if is_told else None
 
-    def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of all tasks, some of them read ahead."""
-        bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        return ahead.streams(read_tasks.run, planned, self._env.engine.parallelism, bound)
-
 
 def _check_one_begin(since: object, consumer: str | None) -> None:
     if since is not None and consumer is not None:
@@ -992,10 +986,6 @@ def _check_one_begin(since: object, consumer: str | None) -> None:
             f"changes were asked for since {since} and for consumer {consumer}: expected one of "
             "them"
         )
-
-
-def _size_bytes(batch: pa.RecordBatch) -> int:
-    return int(batch.nbytes)
 
 
 def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
@@ -1006,7 +996,7 @@ def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
     """
     if isinstance(data, pa.Table):
         return data
-    if isinstance(data, ArrowStream):
+    if isinstance(data, arrow_columns.ArrowStream):
         return pa.RecordBatchReader.from_stream(data)
     raise errors.InvalidInputError(
         f"data to write is a {type(data).__name__}, expected a pyarrow.Table or something with "
@@ -1050,10 +1040,17 @@ def create_table(
     return open_table(uri, env)
 
 
-def open_table(uri: str, env: environment.Environment) -> Table:
-    """Open a table.
+def open_table(
+    uri: str, env: environment.Environment, writer: writers.Writer | None = None
+) -> Table:
+    """Open a table; `hoodie.open_table` is the same without an environment.
 
     Cost: two requests for its properties; two more when they hold no schema.
+
+    Args:
+        uri: Its root.
+        env: Time, ids, threads, and what opens storage.
+        writer: As of `Table`.
 
     Raises:
         NotFoundError: There is none.
@@ -1062,4 +1059,4 @@ def open_table(uri: str, env: environment.Environment) -> Table:
     """
     storage = env.open_storage(uri)
     config = table_properties.load(storage, env.clock)
-    return Table(storage, config, definition.load_schema(storage, config), env)
+    return Table(storage, config, definition.load_schema(storage, config), env, writer)
