@@ -542,7 +542,7 @@ class Table(front.Front):
         """
         return sessions.write(self._target, _arrow_data(data), options, self._env)
 
-    def delete(
+    def delete_where(
         self, where: predicates.Predicate, options: sessions.WriteOptions
     ) -> results.WriteResult | None:
         """Delete the records that a filter keeps, in one commit; None, and no commit, for none.
@@ -560,7 +560,7 @@ class Table(front.Front):
                 was.
         """
         columns = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
-        sessions.check_delete(self._target, options)
+        sessions.check_selected(self._target, options)
         # A write that finds nothing would be rolled back.
         if not any(batch.num_rows for batch in self.read(columns, where)):
             return None

@@ -13,6 +13,13 @@ from pyarrow import dataset
 from hoodie import errors
 from hoodie.door import pandas_frames
 
+_HELD = {
+    pa.string_view(): pa.string(),
+    pa.large_string(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    pa.large_binary(): pa.binary(),
+}
+
 
 @runtime_checkable
 class ArrowSchema(Protocol):
@@ -68,7 +75,7 @@ def _schema(given: object) -> pa.Schema:
                 f"schema: {error}; expected a pyarrow.Schema, or names with types of Arrow"
             ) from error
     raise errors.InvalidInputError(
-        f"schema is a {type(given).__name__}, expected a pyarrow.Schema, or data with "
+        f"schema is of type {type(given).__name__}, expected a pyarrow.Schema, or data with "
         "__arrow_c_schema__ or __arrow_c_stream__, such as a data frame of polars or pandas"
     )
 
@@ -77,15 +84,16 @@ def held_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which a table holds such values, if there is one."""
     if pa.types.is_dictionary(kind):
         return held_type(kind.value_type)
+    found = _HELD.get(kind, kind)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
-        return pa.timestamp("us", kind.tz)
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(held_type(each.type)) for each in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(held_type(kind.key_type), held_type(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(kind.value_field.with_type(held_type(kind.value_type)))
-    return kind
+        found = pa.timestamp("us", kind.tz)
+    elif pa.types.is_struct(kind):
+        found = pa.struct([each.with_type(held_type(each.type)) for each in kind])
+    elif pa.types.is_map(kind):
+        found = pa.map_(held_type(kind.key_type), held_type(kind.item_type))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        found = pa.list_(kind.value_field.with_type(held_type(kind.value_type)))
+    return found
 
 
 def held(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -104,6 +112,9 @@ def held(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _cast(field: pa.Field, values: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
+        if pa.types.is_dictionary(field.type):
+            # Arrow has no cast from all dictionaries.
+            return values.dictionary.cast(kind).take(values.indices)
         return values.cast(kind)
     except pa.ArrowException as error:
         lost = f" ({error})"

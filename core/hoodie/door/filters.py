@@ -85,7 +85,7 @@ def _predicate(given: object) -> predicates.Predicate:
     if isinstance(given, list | tuple) and all(map(_is_triple, given)):
         return predicates.And(tuple(_of_triple(each) for each in given))
     raise errors.InvalidInputError(
-        f"a filter is a {type(given).__name__} ({given!r:.80}), expected {_FORMS}"
+        f"a filter is of type {type(given).__name__} ({given!r:.80}), expected {_FORMS}"
     )
 
 

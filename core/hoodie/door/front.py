@@ -4,17 +4,19 @@ Here are names, defaults and documentation; what is done is in the other modules
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 import pyarrow as pa
 
 from hoodie import environment
-from hoodie.door import filters, scans, writers
-from hoodie.model import predicates, schemas, table_config
-from hoodie.read import planning, travel
+from hoodie.door import filters, inputs, outcomes, scans, transactions, writers, writing
+from hoodie.model import commits, predicates, schemas, table_config
+from hoodie.read import planning, streams, travel
 from hoodie.storage import protocol
+from hoodie.transaction import authors, manager
 
 
 class Front(ABC):
@@ -47,6 +49,15 @@ class Front(ABC):
         as_of: travel.Given | None = None,
     ) -> planning.Plan:
         """Return the plan of a read."""
+
+    @abstractmethod
+    def committed_batches(self, writer_id: str) -> frozenset[str]:
+        """Return the ids of the writer's batches that the table holds."""
+
+    @property
+    @abstractmethod
+    def _target(self) -> manager.Target:
+        """The table as transactions take it."""
 
     @abstractmethod
     def columns_of(self, partition_values: str, as_of: travel.Given | None = None) -> pa.Schema:
@@ -95,6 +106,148 @@ class Front(ABC):
             wanted,
             partial(self.explain_read, is_read_optimized=read_optimized, as_of=as_of),
         )
+
+    def upsert(self, rows: inputs.Rows, *, batch_id: str | None = None) -> outcomes.Written:
+        """Insert new rows, and update those whose keys are there, in one commit.
+
+        Memory follows the rows and not the table: up to 256 MiB of them are held, larger ones go
+        through scratch files. Of rows with one key the later one counts.
+
+        Args:
+            rows: A data frame of Polars or pandas, a table, reader or dataset of pyarrow, anything
+                with `__arrow_c_stream__`, an iterator of record batches, or a list of dicts.
+                Columns are matched by name.
+            batch_id: The writer's name of this input: it is not written again if the table has it.
+
+        Raises:
+            InvalidInputError: The rows do not fit the table; the message says which column.
+            WriteConflictError: Another writer was faster (`occ`): write again.
+            HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
+                was. What an iterator raises comes through, and nothing was written either.
+        """
+        job = self._job
+        return writing.write_rows(job, rows, job.options(commits.Operation.UPSERT, batch_id))
+
+    def insert(
+        self,
+        rows: inputs.Rows,
+        *,
+        bulk: bool = False,
+        sort_by: str | Sequence[str] = (),
+        batch_id: str | None = None,
+    ) -> outcomes.Written:
+        """Add rows whose keys are new, in one commit; they are not looked for in the table.
+
+        Args:
+            rows: As of `upsert`.
+            bulk: Whether they become base files wherever a bucket is empty: for first loads.
+            sort_by: With `bulk`: columns by which files hold sorted ranges of each partition.
+            batch_id: As of `upsert`.
+
+        Raises:
+            HoodieError: As `upsert`.
+        """
+        names = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
+        job = self._job
+        operation = commits.Operation.BULK_INSERT if bulk else commits.Operation.INSERT
+        options = replace(job.options(operation, batch_id), sort_by=names)
+        return writing.write_rows(job, rows, options)
+
+    def overwrite(
+        self,
+        rows: inputs.Rows,
+        *,
+        replace: writing.Replaced = "table",
+        batch_id: str | None = None,
+    ) -> outcomes.Written:
+        """Replace rows by others, in one commit.
+
+        Args:
+            rows: As of `upsert`.
+            replace: What is replaced: `table`, `partitions` for those that the rows are of, or the
+                paths of some partitions, also if no row is of them.
+            batch_id: As of `upsert`.
+
+        Raises:
+            ConfigurationError: The writer is non-blocking.
+            HoodieError: As `upsert`.
+        """
+        return writing.overwrite(self._job, rows, replace, batch_id)
+
+    def delete(
+        self,
+        where: filters.Where | None = None,
+        *,
+        keys: inputs.Rows | Sequence[object] | None = None,
+        batch_id: str | None = None,
+    ) -> outcomes.Written:
+        """Delete the rows that a filter keeps, or those of some keys, in one commit.
+
+        Args:
+            where: As of `scan`.
+            keys: A list of record keys, or rows with the columns of key and partition.
+            batch_id: As of `upsert`.
+
+        Raises:
+            InvalidInputError: Both or neither are given, or they are malformed.
+            ConfigurationError: The writer is non-blocking, and rows are found by a look at the
+                table: another writer's change of them would be lost.
+            HoodieError: As `upsert`.
+        """
+        return writing.delete(self._job, where, keys, batch_id)
+
+    def update(
+        self,
+        values: Mapping[str, writing.Value],
+        where: filters.Where | None = None,
+        *,
+        batch_id: str | None = None,
+    ) -> outcomes.Written:
+        """Set columns of the rows that a filter keeps, in one commit.
+
+        The rows that are changed are held in memory. Another writer's change of them meanwhile is
+        a conflict.
+
+        Args:
+            values: For each column a literal, or an expression of `pyarrow.compute` over the
+                columns of the row, such as `{"fare": pc.field("fare") * 2}`.
+            where: As of `scan`; None for all rows.
+            batch_id: As of `upsert`.
+
+        Raises:
+            InvalidInputError: A value is not one of its column, or changes key or partition.
+            NotFoundError: There is no such column.
+            ConfigurationError: The writer is non-blocking.
+            HoodieError: As `upsert`.
+        """
+        return writing.update(self._job, values, where, batch_id)
+
+    def transaction(self, app_id: str, batch_id: str | int) -> transactions.Transaction:
+        """Return a transaction, to be used in a `with` block: several inputs, one commit, once.
+
+        Args:
+            app_id: The writer that batches are counted for.
+            batch_id: Of this one; a batch that the table has is neither read nor written.
+
+        Raises:
+            InvalidInputError: An id is empty or too long.
+        """
+        text = authors.checked_batch_id(str(batch_id))
+        done = self.committed_batches(authors.Author(writer_id=app_id).writer_id or app_id)
+        return transactions.Transaction(self._job, app_id, text, is_done=text in done)
+
+    @property
+    def _job(self) -> writing.Job:
+        return writing.Job(
+            target=self._target, env=self._env, writer=self._writer, read=self._read_now
+        )
+
+    def _read_now(
+        self, columns: Sequence[str], where: predicates.Predicate | None
+    ) -> pa.RecordBatchReader:
+        plan = self.explain_read(columns, where)
+        rows = streams.batches(plan.tasks, self._env.engine.parallelism)
+        return pa.RecordBatchReader.from_batches(plan.columns, rows)
 
     def __repr__(self) -> str:
         key = ", ".join(self.config.record_key_fields)

@@ -1,10 +1,11 @@
 """Data frames of pandas, which need not be installed: no other module asks for it.
 
 Their own stream of Arrow's has every index among its columns, and of a column with mixed types it
-does not name the column. Here an index is a column if it has a name, and whole numbers that pandas
-holds as floats, since some are missing, are whole numbers again.
+does not name the column. Here an index is a column if it has a name, and numbers are of the type
+of their column if all of them have a value there: pandas has no whole numbers where one is missing.
 """
 
+import contextlib
 import sys
 from typing import Any
 
@@ -59,11 +60,12 @@ def _array(name: str, values: Any, columns: pa.Schema | None) -> pa.Array | pa.C
     if columns is None or position < 0:
         return found
     wanted = columns.field(position).type
-    if not (pa.types.is_floating(found.type) and pa.types.is_integer(wanted) and found.null_count):
+    if not (_is_number(found.type) and _is_number(wanted)):
         return found
-    try:
+    with contextlib.suppress(pa.ArrowException):  # A value would change: the type is refused.
         return found.cast(wanted)
-    except pa.ArrowException as error:
-        raise errors.InvalidInputError(
-            f"column {name!r} is {found.type}, expected {wanted}: {error}"
-        ) from error
+    return found
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))

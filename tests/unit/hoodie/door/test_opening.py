@@ -61,7 +61,11 @@ def test_columns_are_those_of_a_schema_or_of_data(
 @pytest.mark.parametrize(
     ("given", "error", "complaint"),
     [
-        (3, errors.InvalidInputError, "schema is a int, expected a pyarrow.Schema, or data with"),
+        (
+            3,
+            errors.InvalidInputError,
+            "schema is of type int, expected a pyarrow.Schema, or data with",
+        ),
         (pa.schema([("id", pa.null())]), errors.InvalidInputError, "'id' has nulls alone"),
         (
             pd.DataFrame({"id": [1, "x"]}),

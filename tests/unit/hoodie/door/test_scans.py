@@ -139,7 +139,11 @@ def test_scan_shows_itself(small: SmallTable) -> None:
     ("query", "error", "complaint"),
     [
         ({"where": "a ="}, errors.InvalidInputError, "character 4: found the end"),
-        ({"where": 3}, errors.InvalidInputError, "a filter is a int (3), expected a text such as"),
+        (
+            {"where": 3},
+            errors.InvalidInputError,
+            "a filter is of type int (3), expected a text such as",
+        ),
         ({"where": [("a", "~", 1)]}, errors.InvalidInputError, "expected one of =, !=,"),
         ({"where": [("a", "in", "12")]}, errors.InvalidInputError, "expected a list of values"),
         ({"where": [("a", "=", object)]}, errors.InvalidInputError, "expected a number, text,"),
