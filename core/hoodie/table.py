@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import pyarrow as pa
 
@@ -277,20 +278,55 @@ class Table(front.Front):
         places = keys.Places(self.config, schema.arrow)
 
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            if moment is not None:
-                past.check_readable(self._storage, snapshot, moment)
-                if past.is_before_first(self._storage, snapshot.timeline, moment):
-                    logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
-                then = snapshots.as_of(self._storage, snapshot, moment)
-                return planning.plan(self.uri, self.config, schema, then, query, places)
-            config = self.config
-            if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:
-                # It lacks what was written since it was dropped, and its files may still be there.
-                now = table_properties.load(self._storage, self._env.clock)
-                config = replace(config, metadata_partitions=now.metadata_partitions)
-            return planning.plan(self.uri, config, schema, snapshot, query, places)
+            then, config = self._then(snapshot, moment, has_filter=where is not None)
+            return planning.plan(self.uri, config, schema, then, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
+
+    def pinned(
+        self, *, is_read_optimized: bool = False, as_of: travel.Given | None = None
+    ) -> Callable[[Sequence[str], predicates.Predicate | None], planning.Plan]:
+        """Return what plans any number of reads of one snapshot; lists the whole table, once.
+
+        It takes columns and a filter; arguments and errors as of `plan_read`.
+        """
+        moment, schema = self._as_of(as_of)
+        places = keys.Places(self.config, schema.arrow)
+
+        def planned(
+            pinned: tuple[snapshots.Snapshot, table_config.TableConfig],
+            names: Sequence[str],
+            where: predicates.Predicate | None,
+        ) -> planning.Plan:
+            query = read_tasks.Query(
+                columns=tuple(names), where=where, is_read_optimized=is_read_optimized
+            )
+            return planning.plan(self.uri, pinned[1], schema, pinned[0], query, places)
+
+        def listed(
+            snapshot: snapshots.Snapshot,
+        ) -> tuple[snapshots.Snapshot, table_config.TableConfig]:
+            found = self._then(snapshot, moment, has_filter=True)
+            planned(found, (schemas.RECORD_KEY,), None)
+            return found
+
+        return partial(planned, snapshots.consistent(self._storage, self.config, listed))
+
+    def _then(
+        self, snapshot: snapshots.Snapshot, moment: moments.Moment | None, *, has_filter: bool
+    ) -> tuple[snapshots.Snapshot, table_config.TableConfig]:
+        """Return the snapshot as of a moment, and the configuration that it is read with."""
+        config = self.config
+        if moment is not None:
+            past.check_readable(self._storage, snapshot, moment)
+            if past.is_before_first(self._storage, snapshot.timeline, moment):
+                logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
+            return snapshots.as_of(self._storage, snapshot, moment), config
+        if has_filter and key_changes.RECORD_INDEX in config.metadata_partitions:
+            # It lacks what was written since it was dropped, and its files may still be there.
+            now = table_properties.load(self._storage, self._env.clock)
+            config = replace(config, metadata_partitions=now.metadata_partitions)
+        return snapshot, config
 
     def read(
         self,

@@ -101,8 +101,7 @@ def columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
         InvalidInputError: It does not fit the columns, or is no condition.
     """
     text = str(expression)
-    words = set(_WORD.findall(text))
-    found = tuple(name for name in schema.names if name in words)
+    found = named_in(expression, schema)
     try:
         _keep(expression, pa.schema([schema.field(name) for name in found]))
     except (pa.ArrowException, KeyError):
@@ -115,6 +114,12 @@ def columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
                 f"{str(error).partition(' in ')[0]}"
             ) from error
     return found
+
+
+def named_in(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns whose names are words of what an expression prints."""
+    words = set(_WORD.findall(str(expression)))
+    return tuple(name for name in schema.names if name in words)
 
 
 def _keep(expression: pc.Expression, schema: pa.Schema) -> None:

@@ -4,6 +4,8 @@ All become two things: a predicate, which is planned with, and of an expression 
 itself, which is applied to merged rows whatever the predicate is.
 """
 
+import functools
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -50,6 +52,27 @@ class Filter:
     def is_empty(self) -> bool:
         """Whether all rows are wanted."""
         return self.predicate is None and self.expression is None
+
+    def kept(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that are wanted, of rows that the predicate keeps."""
+        return batch if self.expression is None else batch.filter(self.expression)
+
+
+def columns_of_value(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns that an expression of any type needs, and perhaps others."""
+    return expressions.named_in(expression, schema)
+
+
+def both(first: Filter, second: Filter) -> Filter:
+    """Return what both of two filters keep."""
+    parts = [each.expression for each in (first, second) if each.expression is not None]
+    return Filter(
+        predicate=predicates.all_of(
+            each.predicate for each in (first, second) if each.predicate is not None
+        ),
+        expression=functools.reduce(operator.and_, parts) if parts else None,
+        columns=tuple(dict.fromkeys([*first.columns, *second.columns])),
+    )
 
 
 def filter_of(given: object, schema: pa.Schema) -> Filter:

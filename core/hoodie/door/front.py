@@ -12,9 +12,9 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie import environment
-from hoodie.door import filters, inputs, outcomes, scans, transactions, writers, writing
+from hoodie.door import datasets, filters, inputs, outcomes, scans, transactions, writers, writing
 from hoodie.model import commits, predicates, schemas, table_config
-from hoodie.read import planning, streams, travel
+from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
 from hoodie.transaction import authors, manager
 
@@ -49,6 +49,12 @@ class Front(ABC):
         as_of: travel.Given | None = None,
     ) -> planning.Plan:
         """Return the plan of a read."""
+
+    @abstractmethod
+    def pinned(
+        self, *, is_read_optimized: bool = False, as_of: travel.Given | None = None
+    ) -> scans.Explain:
+        """Return what plans reads of one snapshot."""
 
     @abstractmethod
     def committed_batches(self, writer_id: str) -> frozenset[str]:
@@ -98,13 +104,44 @@ class Front(ABC):
             read_optimized=read_optimized,
             limit=limit,
         )
-        return scans.scan(
-            self.uri,
-            self._storage,
-            self._env.engine.parallelism,
-            self.schema.arrow if as_of is None else self.columns_of("file", as_of),
-            wanted,
-            partial(self.explain_read, is_read_optimized=read_optimized, as_of=as_of),
+        explain = partial(self.explain_read, is_read_optimized=read_optimized, as_of=as_of)
+        return scans.scan(self._source(as_of), wanted, explain)
+
+    def dataset(
+        self,
+        *,
+        as_of: travel.AsOf | str | datetime | None = None,
+        read_optimized: bool = False,
+    ) -> datasets.HoodieDataset:
+        """Return the table as a dataset of Arrow, for DuckDB, Polars, DataFusion and others.
+
+        They push columns and filters into it: of each query only the file slices that it needs are
+        read. All queries see the same snapshot, that of now.
+
+            trips = table.dataset()
+            duckdb.sql("select city, sum(fare) from trips where day = '2026-11-20' group by city")
+            polars.scan_pyarrow_dataset(trips)
+            datafusion.SessionContext().register_dataset("trips", trips)
+
+        Args:
+            as_of: As of `scan`.
+            read_optimized: As of `scan`.
+
+        Raises:
+            HoodieError: As `scan`.
+        """
+        pinned = self.pinned(is_read_optimized=read_optimized, as_of=as_of)
+        wanted = scans.Wanted(as_of=as_of, read_optimized=read_optimized)
+        source = replace(self._source(as_of), explain=pinned)
+        return scans.scan(source, wanted, pinned).dataset()
+
+    def _source(self, as_of: travel.Given | None) -> scans.Source:
+        columns = self.schema.arrow if as_of is None else self.columns_of("file", as_of)
+        return scans.Source(
+            uri=self.uri,
+            storage=self._storage,
+            threads=self._env.engine.parallelism,
+            columns=tasks.full_schema(columns),
         )
 
     def upsert(self, rows: inputs.Rows, *, batch_id: str | None = None) -> outcomes.Written:

@@ -3,16 +3,17 @@
 import html
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.door import filters
+from hoodie.door import datasets, filters, guarantees
 from hoodie.filegroup import parquet_reading
-from hoodie.model import predicates, schemas
+from hoodie.model import files, predicates, schemas
 from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
 
@@ -40,6 +41,25 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The table that is scanned.
+
+    Attributes:
+        uri: The table's.
+        storage: Its storage.
+        threads: So many slices are read at once.
+        columns: The table's, as of the moment that is read, meta columns first.
+        explain: Plans reads of the snapshot; None where there is one plan alone.
+    """
+
+    uri: str
+    storage: protocol.Storage
+    threads: int
+    columns: pa.Schema
+    explain: Explain | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
     """The rows of a snapshot, not read yet.
 
@@ -47,9 +67,7 @@ class Scan:
     not in it. Files that a clean deletes meanwhile are missed (`NotFoundError`): scan again.
     """
 
-    _uri: str
-    _storage: protocol.Storage
-    _threads: int
+    _source: Source
     _plan: planning.Plan
     _filter: filters.Filter
     _schema: pa.Schema
@@ -93,6 +111,65 @@ class Scan:
         """
         return _extra("polars").from_arrow(self.to_arrow())
 
+    def to_duckdb(self, connection: Any, name: str) -> Any:  # noqa: ANN401 - duckdb's own
+        """Give a connection of DuckDB the rows under a name; queries push columns and filters.
+
+        Args:
+            connection: A `duckdb.DuckDBPyConnection`.
+            name: By which queries name them.
+
+        Returns:
+            The connection.
+        """
+        connection.register(name, self.dataset())
+        return connection
+
+    def dataset(self) -> "datasets.HoodieDataset":
+        """Return the rows as a dataset of Arrow, which engines push columns and filters into.
+
+        Raises:
+            InvalidInputError: The scan has a limit, which no dataset has.
+        """
+        if self._limit is not None:
+            raise errors.InvalidInputError(
+                f"a scan with limit {self._limit} is not a dataset: leave the limit to the query"
+            )
+        return datasets.HoodieDataset(self)
+
+    def narrowed(self, columns: Sequence[str] | None = None, where: object = None) -> "Scan":
+        """Return a scan of the same snapshot with some of the columns, and of the rows.
+
+        Args:
+            columns: Of this scan's, in the order of the result; None for all.
+            where: As of `Table.scan`, on columns of this scan; None for all.
+
+        Raises:
+            NotFoundError: A column is named that is not there.
+            InvalidInputError: The filter is malformed.
+        """
+        names = self._schema.names if columns is None else list(columns)
+        for name in names:
+            if name not in self._schema.names:
+                raise not_found(name, self._schema)
+        found = filters.both(self._filter, filters.filter_of(where, self._source.columns))
+        return _planned(
+            self._source,
+            self._source.explain or partial(_requeried, self._plan),
+            found,
+            pa.schema([self._schema.field(name) for name in names]),
+            self._limit,
+            is_read_optimized=self._is_read_optimized,
+        )
+
+    def fragments(self) -> "list[datasets.HoodieFragment]":
+        """Return the rows of each file slice by themselves."""
+        return [
+            datasets.HoodieFragment(
+                datasets.Slice(task=task, filter=self._filter, schema=self._schema)
+            )
+            for task in self._plan.tasks
+        ]
+
     def count(self) -> int:
         """Return how many rows there are.
 
@@ -107,33 +184,30 @@ class Scan:
                 merged.append(self._plan.task(each))
             elif each.base_file is not None:
                 count += self._rows_of(each.base_file.path)
-        found = streams.batches(merged, self._threads)
+        found = streams.batches(merged, self._source.threads)
         return count + sum(int(batch.num_rows) for batch in self._kept(found))
 
     def explain(self) -> "Explanation":
         """Return which files are read, and what was left out by which means."""
-        return Explanation(uri=self._uri, plan=self._plan)
+        return Explanation(uri=self._source.uri, plan=self._plan)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a capsule of Arrow's C stream interface."""
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
     def _rows_of(self, path: str) -> int:
-        with self._storage.open_input(path) as source:
+        with self._source.storage.open_input(path) as source:
             return int(parquet_reading.ParquetInput(source).metadata.num_rows)
 
     def _kept(self, found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in found:
-            kept = batch
-            if self._filter.expression is not None:
-                kept = batch.filter(self._filter.expression)
-            yield kept.select(self._schema.names)
+            yield self._filter.kept(batch).select(self._schema.names)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         left = self._limit
         if left == 0:
             return
-        for batch in self._kept(streams.batches(self._plan.tasks, self._threads)):
+        for batch in self._kept(streams.batches(self._plan.tasks, self._source.threads)):
             if left is None:
                 yield batch
                 continue
@@ -145,7 +219,7 @@ class Scan:
     def __repr__(self) -> str:
         limit = "" if self._limit is None else f", at most {self._limit} rows"
         return (
-            f"<Scan of {self._uri}: {len(self._plan.slices)} file slices{limit}; "
+            f"<Scan of {self._source.uri}: {len(self._plan.slices)} file slices{limit}; "
             f"{', '.join(self._schema.names)}>"
         )
 
@@ -190,21 +264,11 @@ class Explanation:
         return "\n".join(lines)
 
 
-def scan(
-    uri: str,
-    storage: protocol.Storage,
-    threads: int,
-    columns: pa.Schema,
-    wanted: Wanted,
-    explain: Explain,
-) -> Scan:
+def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
     """Plan a scan.
 
     Args:
-        uri: The table's.
-        storage: Its storage.
-        threads: So many slices are read at once.
-        columns: The table's, as of the moment that is read.
+        source: The table.
         wanted: What is asked for.
         explain: Plans the read.
 
@@ -220,25 +284,56 @@ def scan(
         )
     if wanted.limit is not None and wanted.limit < 0:
         raise errors.InvalidInputError(f"limit is {wanted.limit}, expected 0 or more")
-    full = tasks.full_schema(columns)
-    names = list(columns.names if wanted.columns is None else wanted.columns)
+    full = source.columns
+    own = pa.schema([each for each in full if each.name not in schemas.META_COLUMNS])
+    names = list(own.names if wanted.columns is None else wanted.columns)
     for name in names:
         if name not in full.names:
-            raise not_found(name, columns)
-    found = filters.filter_of(wanted.where, full)
+            raise not_found(name, own)
+    return _planned(
+        source,
+        explain,
+        filters.filter_of(wanted.where, full),
+        pa.schema([full.field(name) for name in names]),
+        wanted.limit,
+        is_read_optimized=wanted.read_optimized,
+    )
+
+
+def _planned(
+    source: Source,
+    explain: Explain,
+    found: filters.Filter,
+    schema: pa.Schema,
+    limit: int | None,
+    *,
+    is_read_optimized: bool,
+) -> Scan:
     # Of no columns, as engines ask for to count rows, one is read.
-    read = list(dict.fromkeys([*names, *found.columns])) or [schemas.RECORD_KEY]
+    read = list(dict.fromkeys([*schema.names, *found.columns])) or [schemas.RECORD_KEY]
     plan = explain(read, found.predicate)
+    if found.expression is not None and found.predicate is None:
+        plan = guarantees.without_other_partitions(plan, found.expression, source.columns)
     return Scan(
-        _uri=uri,
-        _storage=storage,
-        _threads=threads,
+        _source=source,
         _plan=plan,
         _filter=found,
-        _schema=pa.schema([full.field(name) for name in names]),
-        _limit=wanted.limit,
-        _is_read_optimized=wanted.read_optimized,
+        _schema=schema,
+        _limit=limit,
+        _is_read_optimized=is_read_optimized,
     )
+
+
+def _requeried(
+    plan: planning.Plan, columns: Sequence[str], where: predicates.Predicate | None
+) -> planning.Plan:
+    """Return a plan for the same slices, of other columns and a filter that keeps fewer rows."""
+
+    def task(file_slice: files.FileSlice) -> tasks.ReadTask:
+        found = plan.task(file_slice)
+        return replace(found, query=replace(found.query, columns=tuple(columns), where=where))
+
+    return replace(plan, task=task)
 
 
 def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:

@@ -265,8 +265,7 @@ def _selected(job: Job, columns: Sequence[str], found: filters.Filter) -> pa.Tab
 def _batches(job: Job, columns: Sequence[str], found: filters.Filter) -> Iterator[pa.RecordBatch]:
     wanted = list(dict.fromkeys([*columns, *found.columns]))
     for batch in job.read(wanted, found.predicate):
-        kept = batch if found.expression is None else batch.filter(found.expression)
-        yield kept.select(list(columns))
+        yield found.kept(batch).select(list(columns))
 
 
 Replaced: TypeAlias = Literal["table", "partitions"] | Sequence[str]
