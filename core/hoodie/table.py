@@ -115,6 +115,13 @@ class Table(front.Front):
         """The table's root."""
         return self._storage.uri
 
+    def refresh(self) -> "Table":
+        """Take up columns and configuration that others have changed; return the table itself."""
+        self.config = table_properties.load(self._storage, self._env.clock)
+        self.schema = definition.load_schema(self._storage, self.config)
+        self._chain = chain.opened(self._storage, self.config)
+        return self
+
     def timeline(self) -> active.ActiveTimeline:
         """Return the active timeline; see `timeline.chain.load`."""
         return chain.load(self._storage, self.config)

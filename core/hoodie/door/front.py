@@ -3,6 +3,7 @@
 Here are names, defaults and documentation; what is done is in the other modules of this folder.
 """
 
+import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +12,36 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie import environment
-from hoodie.door import datasets, filters, inputs, outcomes, scans, transactions, writers, writing
-from hoodie.model import commits, predicates, schemas, table_config
+from hoodie import environment, errors
+from hoodie.door import (
+    datasets,
+    filters,
+    inputs,
+    inspecting,
+    maintaining,
+    outcomes,
+    scans,
+    transactions,
+    writers,
+    writing,
+)
+from hoodie.model import (
+    commits,
+    files,
+    instants,
+    predicates,
+    results,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
+from hoodie.timeline import active
 from hoodie.transaction import authors, manager
+
+_SHOWN_MAX = 5
+"""So many of the newest actions a notebook shows."""
 
 
 class Front(ABC):
@@ -55,6 +80,24 @@ class Front(ABC):
         self, *, is_read_optimized: bool = False, as_of: travel.Given | None = None
     ) -> scans.Explain:
         """Return what plans reads of one snapshot."""
+
+    @abstractmethod
+    def timeline(self) -> active.ActiveTimeline:
+        """Return the active timeline."""
+
+    @abstractmethod
+    def metadata(
+        self, wanted: Sequence[instants.Instant]
+    ) -> Mapping[instants.Instant, commits.CommitMetadata]:
+        """Return what writes say of themselves."""
+
+    @abstractmethod
+    def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:
+        """Return what is pending, and who works on it."""
+
+    @abstractmethod
+    def slices(self) -> list[files.FileSlice]:
+        """Return the newest slice of each file group."""
 
     @abstractmethod
     def committed_batches(self, writer_id: str) -> frozenset[str]:
@@ -274,6 +317,16 @@ class Front(ABC):
         return transactions.Transaction(self._job, app_id, text, is_done=text in done)
 
     @property
+    def inspect(self) -> inspecting.Inspection:
+        """What is in the table besides rows, as tables of Arrow."""
+        return inspecting.Inspection(self, self._job)
+
+    @property
+    def maintain(self) -> maintaining.Maintenance:
+        """The table's services: compaction, cleaning, archiving, rollbacks, savepoints, indexes."""
+        return maintaining.Maintenance(self._job)
+
+    @property
     def _job(self) -> writing.Job:
         return writing.Job(
             target=self._target, env=self._env, writer=self._writer, read=self._read_now
@@ -290,3 +343,38 @@ class Front(ABC):
         key = ", ".join(self.config.record_key_fields)
         names = self.schema.arrow.names
         return f"<hoodie.Table {self.config.name} in {self.uri}: {len(names)} columns, key {key}>"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the columns, and the newest commits."""
+        rows = [(each.name, str(each.type), self._role(each.name)) for each in self.schema.arrow]
+        parts = [f"<p>{html.escape(repr(self)[1:-1])}</p>", _grid(("column", "type", ""), rows)]
+        try:
+            newest = self.inspect.timeline(_SHOWN_MAX).to_pylist()
+        except errors.HoodieError as error:
+            parts.append(f"<p>{html.escape(str(error))}</p>")
+        else:
+            names = ("requested", "action", "state", "operation", "rows", "deletes")
+            told = [
+                ["" if each[name] is None else str(each[name]) for name in names] for each in newest
+            ]
+            parts.append(_grid(names, told))
+        return "".join(parts)
+
+    def _role(self, name: str) -> str:
+        config = self.config
+        roles = {
+            "record key": config.record_key_fields,
+            "partition": config.partition_fields,
+            "ordering": config.ordering_fields,
+        }
+        return ", ".join(role for role, names in roles.items() if name in names)
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    first = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
+    cells = ("".join(f"<td>{_text(each)}</td>" for each in row) for row in rows)
+    return f"<table><tr>{first}</tr>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
+
+
+def _text(value: object) -> str:
+    return "" if value is None else html.escape(str(value))
