@@ -1,1 +1,32 @@
-"""Apache Hudi's table format and protocols in Python: tables, timelines, transactions, services."""
+"""Apache Hudi's table format and protocols in Python: tables, timelines, transactions, services.
+
+    import hoodie
+
+    trips = hoodie.open_table("s3://lake/trips")
+
+What `__init__.pyi` names is here, and imported once it is asked for.
+"""
+
+import importlib
+from typing import Final
+
+_HOMES: Final = {
+    "HoodieError": "hoodie.errors",
+    "Table": "hoodie.table",
+    "create_table": "hoodie.opening",
+    "open_table": "hoodie.opening",
+}
+
+__all__ = ["HoodieError", "Table", "create_table", "open_table"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__", "__path__"]

@@ -12,7 +12,7 @@ from hoodie.background import protocol as background_protocol
 from hoodie.background import threads
 from hoodie.engine import local as local_engine
 from hoodie.engine import protocol as engine_protocol
-from hoodie.storage import locations
+from hoodie.storage import locations, store_options
 from hoodie.storage import protocol as storage_protocol
 
 
@@ -38,16 +38,24 @@ class Environment:
     process: identity.ProcessIdentity
 
 
-def system(*, parallelism: int | None = None, allowed_roots: Sequence[str] = ()) -> Environment:
+def system(
+    *,
+    parallelism: int | None = None,
+    allowed_roots: Sequence[str] = (),
+    storage_options: store_options.StorageOptions | None = None,
+) -> Environment:
     """Return the machine's own environment.
 
     Args:
         parallelism: Threads for data-parallel work; None takes the machine's cores.
         allowed_roots: Folders or prefixes that every table must be below one of; none for no
             limit.
+        storage_options: Credentials and endpoint of an object store, instead of the environment.
     """
     return Environment(
-        open_storage=lambda uri: locations.open_storage(uri, allowed_roots=allowed_roots),
+        open_storage=lambda uri: locations.open_storage(
+            uri, allowed_roots=allowed_roots, options=storage_options
+        ),
         clock=clock.SystemClock(),
         random=identity.SystemRandom(),
         background=threads.ThreadBackground(),

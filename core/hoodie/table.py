@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from functools import partial
 
 import pyarrow as pa
 
 from hoodie import environment, errors
-from hoodie.engine import ahead
+from hoodie.door import columns as arrow_columns
+from hoodie.door import front, writers
 from hoodie.filegroup import past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers as consumer_files
@@ -53,7 +54,7 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.model.change_data import LoggingMode
-from hoodie.read import change_data, increments, planning, positions, travel
+from hoodie.read import change_data, increments, planning, positions, streams, travel
 from hoodie.read import changes as row_changes
 from hoodie.read import history as row_history
 from hoodie.read import tasks as read_tasks
@@ -82,22 +83,9 @@ from hoodie.write import keys, replacements, sessions
 
 logger = logging.getLogger(__name__)
 
-_AHEAD_BYTES = 256 << 20
-"""What a read holds for a caller who is slower: half of the largest base file, decoded, so that two
-threads need not wait for each other."""
 
-
-@runtime_checkable
-class ArrowStream(Protocol):
-    """Data that Arrow's C stream interface gives, as data frames do."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return a capsule with a stream of record batches."""
-        ...
-
-
-class Table:
-    """A table that exists. Make it with `open_table` or `create_table`."""
+class Table(front.Front):
+    """A table that exists. Open it with `hoodie.open_table` or `hoodie.create_table`."""
 
     def __init__(
         self,
@@ -105,9 +93,20 @@ class Table:
         config: table_config.TableConfig,
         schema: schemas.TableSchema,
         env: environment.Environment,
+        writer: writers.Writer | None = None,
     ) -> None:
-        """Put the parts together; nothing is requested."""
+        """Put the parts together; nothing is requested.
+
+        Args:
+            storage: Its storage.
+            config: Its configuration.
+            schema: Its columns.
+            env: Time, ids, threads.
+            writer: On whose behalf it is changed where no options are given; None for a single
+                unnamed writer.
+        """
         self._storage = storage
+        self._writer = writer or writers.writer_of(storage.uri, env.random)
         self._env = env
         self.config = config
         self.schema = schema
@@ -117,6 +116,13 @@ class Table:
     def uri(self) -> str:
         """The table's root."""
         return self._storage.uri
+
+    def refresh(self) -> "Table":
+        """Take up columns and configuration that others have changed; return the table itself."""
+        self.config = table_properties.load(self._storage, self._env.clock)
+        self.schema = definition.load_schema(self._storage, self.config)
+        self._chain = chain.opened(self._storage, self.config)
+        return self
 
     def timeline(self) -> active.ActiveTimeline:
         """Return the active timeline; see `timeline.chain.load`."""
@@ -282,20 +288,55 @@ class Table:
         places = keys.Places(self.config, schema.arrow)
 
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            if moment is not None:
-                past.check_readable(self._storage, snapshot, moment)
-                if past.is_before_first(self._storage, snapshot.timeline, moment):
-                    logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
-                then = snapshots.as_of(snapshot, moment)
-                return planning.plan(self.uri, self.config, schema, then, query, places)
-            config = self.config
-            if where is not None and key_changes.RECORD_INDEX in config.metadata_partitions:
-                # It lacks what was written since it was dropped, and its files may still be there.
-                now = table_properties.load(self._storage, self._env.clock)
-                config = replace(config, metadata_partitions=now.metadata_partitions)
-            return planning.plan(self.uri, config, schema, snapshot, query, places)
+            then, config = self._then(snapshot, moment, has_filter=where is not None)
+            return planning.plan(self.uri, config, schema, then, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
+
+    def pinned(
+        self, *, is_read_optimized: bool = False, as_of: travel.Given | None = None
+    ) -> Callable[[Sequence[str], predicates.Predicate | None], planning.Plan]:
+        """Return what plans any number of reads of one snapshot; lists the whole table, once.
+
+        It takes columns and a filter; arguments and errors as of `plan_read`.
+        """
+        moment, schema = self._as_of(as_of)
+        places = keys.Places(self.config, schema.arrow)
+
+        def planned(
+            pinned: tuple[snapshots.Snapshot, table_config.TableConfig],
+            names: Sequence[str],
+            where: predicates.Predicate | None,
+        ) -> planning.Plan:
+            query = read_tasks.Query(
+                columns=tuple(names), where=where, is_read_optimized=is_read_optimized
+            )
+            return planning.plan(self.uri, pinned[1], schema, pinned[0], query, places)
+
+        def listed(
+            snapshot: snapshots.Snapshot,
+        ) -> tuple[snapshots.Snapshot, table_config.TableConfig]:
+            found = self._then(snapshot, moment, has_filter=True)
+            planned(found, (schemas.RECORD_KEY,), None)
+            return found
+
+        return partial(planned, snapshots.consistent(self._storage, self.config, listed))
+
+    def _then(
+        self, snapshot: snapshots.Snapshot, moment: moments.Moment | None, *, has_filter: bool
+    ) -> tuple[snapshots.Snapshot, table_config.TableConfig]:
+        """Return the snapshot as of a moment, and the configuration that it is read with."""
+        config = self.config
+        if moment is not None:
+            past.check_readable(self._storage, snapshot, moment)
+            if past.is_before_first(self._storage, snapshot.timeline, moment):
+                logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
+            return snapshots.as_of(snapshot, moment), config
+        if has_filter and key_changes.RECORD_INDEX in config.metadata_partitions:
+            # It lacks what was written since it was dropped, and its files may still be there.
+            now = table_properties.load(self._storage, self._env.clock)
+            config = replace(config, metadata_partitions=now.metadata_partitions)
+        return snapshot, config
 
     def read(
         self,
@@ -319,7 +360,8 @@ class Table:
             partition_values=partition_values,
             as_of=as_of,
         )
-        return pa.RecordBatchReader.from_batches(plan.columns, self._batches(plan.tasks))
+        rows = streams.batches(plan.tasks, self._env.engine.parallelism)
+        return pa.RecordBatchReader.from_batches(plan.columns, rows)
 
     def changes(  # noqa: PLR0913 - a parameter an option
         self,
@@ -569,7 +611,7 @@ class Table:
         return sessions.begin(target, options, columns, self._env)
 
     def write(
-        self, data: pa.Table | ArrowStream, options: sessions.WriteOptions
+        self, data: pa.Table | arrow_columns.ArrowStream, options: sessions.WriteOptions
     ) -> results.WriteResult:
         """Write a batch in one commit.
 
@@ -586,7 +628,7 @@ class Table:
         """
         return sessions.write(self._target, _arrow_data(data), options, self._env)
 
-    def delete(
+    def delete_where(
         self, where: predicates.Predicate, options: sessions.WriteOptions
     ) -> results.WriteResult | None:
         """Delete the records that a filter keeps, in one commit; None, and no commit, for none.
@@ -604,7 +646,7 @@ class Table:
                 was.
         """
         columns = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
-        sessions.check_delete(self._target, options)
+        sessions.check_selected(self._target, options)
         # A write that finds nothing would be rolled back.
         if not any(batch.num_rows for batch in self.read(columns, where)):
             return None
@@ -761,11 +803,11 @@ class Table:
                 names = [each for each in there if each in self.config.metadata_partitions]
                 is_partitioned = self.has_partitioned_record_index()
             self.drop_metadata(transaction)
-            without = open_table(self.uri, self._env)
+            without = open_table(self.uri, self._env, self._writer)
         initialising.initialise(
             without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
         )
-        made = open_table(self.uri, self._env)
+        made = open_table(self.uri, self._env, self._writer)
         for name in names:
             is_of_partitions = is_partitioned and name == key_changes.RECORD_INDEX
             request = index_decisions.Request((name,), is_partitioned=is_of_partitions)
@@ -774,7 +816,7 @@ class Table:
                 made.build_index((name,), transaction, hear, is_partitioned=is_of_partitions)
             else:
                 hear_left_out(f"{name} of {self.uri} is not built again: {refusal}")
-        return open_table(self.uri, self._env) if names else made
+        return open_table(self.uri, self._env, self._writer) if names else made
 
     def build_index(
         self,
@@ -937,7 +979,7 @@ class Table:
                 )
             else:
                 config = configuration.switch_off(client, self.config)
-        return Table(self._storage, config, self.schema, self._env)
+        return Table(self._storage, config, self.schema, self._env, self._writer)
 
     def capture_change_data(
         self, transaction: manager.TransactionOptions, mode: LoggingMode | None
@@ -1043,11 +1085,6 @@ class Table:
         is_told = content or instant.is_completed
         return timeline_avro.decode_commit(content, path) if is_told else None
 
-    def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of all tasks, some of them read ahead."""
-        bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        return ahead.streams(read_tasks.run, planned, self._env.engine.parallelism, bound)
-
 
 def _check_one_begin(since: object, consumer: str | None) -> None:
     if since is not None and consumer is not None:
@@ -1055,10 +1092,6 @@ def _check_one_begin(since: object, consumer: str | None) -> None:
             f"changes were asked for since {since} and for consumer {consumer}: expected one of "
             "them"
         )
-
-
-def _size_bytes(batch: pa.RecordBatch) -> int:
-    return int(batch.nbytes)
 
 
 def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
@@ -1069,7 +1102,7 @@ def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
     """
     if isinstance(data, pa.Table):
         return data
-    if isinstance(data, ArrowStream):
+    if isinstance(data, arrow_columns.ArrowStream):
         return pa.RecordBatchReader.from_stream(data)
     raise errors.InvalidInputError(
         f"data to write is a {type(data).__name__}, expected a pyarrow.Table or something with "
@@ -1117,10 +1150,17 @@ def create_table(
     return open_table(uri, env)
 
 
-def open_table(uri: str, env: environment.Environment) -> Table:
-    """Open a table.
+def open_table(
+    uri: str, env: environment.Environment, writer: writers.Writer | None = None
+) -> Table:
+    """Open a table; `hoodie.open_table` is the same without an environment.
 
     Cost: two requests for its properties; two more when they hold no schema.
+
+    Args:
+        uri: Its root.
+        env: Time, ids, threads, and what opens storage.
+        writer: As of `Table`.
 
     Raises:
         NotFoundError: There is none.
@@ -1129,4 +1169,4 @@ def open_table(uri: str, env: environment.Environment) -> Table:
     """
     storage = env.open_storage(uri)
     config = table_properties.load(storage, env.clock)
-    return Table(storage, config, definition.load_schema(storage, config), env)
+    return Table(storage, config, definition.load_schema(storage, config), env, writer)

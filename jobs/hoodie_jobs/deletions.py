@@ -61,7 +61,7 @@ def delete_rows(run: Run) -> None:
     options = sessions.WriteOptions(
         operation=commits.Operation.DELETE, transaction=opening.transaction_of(run.spec)
     )
-    done = opened.delete(where, options)
+    done = opened.delete_where(where, options)
     if done is None:
         run.explain("no rows match")
         return

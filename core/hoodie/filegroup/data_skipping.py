@@ -36,6 +36,9 @@ from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS
 _PARTITIONS_MAX = 100
 """Of more partitions of the data table the records of a column are read at once."""
 
+RangesOf = Callable[[str, pa.DataType], Ranges]
+"""Returns the ranges of a column of a type, in each of some file slices."""
+
 _HASH_LENGTH = 12
 """Of a hash in a key: that of the column, and then that of the partition."""
 
@@ -64,6 +67,29 @@ def matching_slices(
     columns = _columns(where, schema)
     if not columns:
         return [True] * len(slices)
+    ranges_of = ranges_of_slices(table, slices, columns, is_shared=is_shared)
+    return _matching(where, schema, columns, ranges_of, len(slices))
+
+
+def ranges_of_slices(
+    table: metadata_table.MetadataTable,
+    slices: Sequence[files.FileSlice],
+    columns: Sequence[str],
+    *,
+    is_shared: bool,
+) -> RangesOf:
+    """Return what returns the ranges of a column in file slices: in all files of each.
+
+    Args:
+        table: As of `matching_slices`, as are `slices` and `is_shared`.
+        slices: Of any partitions.
+        columns: Those that will be asked for.
+        is_shared: Whether Apache Hudi may have written files of the table.
+
+    Raises:
+        FormatError: The partition is damaged.
+        UnsupportedError: It has something that is not read.
+    """
     paths = sorted({each.group.partition_path for each in slices})
     partition = table.partition(COLUMN_STATS, is_held=False)
     known = column_statistics.read(
@@ -79,7 +105,7 @@ def matching_slices(
         places = pc.index_in(wanted, value_set=_names_in(of_column)).fill_null(-1)
         return stated.take(places.to_numpy().astype(np.int64)).joined(groups, len(slices))
 
-    return _matching(where, schema, columns, ranges_of, len(slices))
+    return ranges_of
 
 
 def matching_partitions(

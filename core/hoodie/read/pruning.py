@@ -182,15 +182,10 @@ def matching_partitions(
         return list(paths)
     is_exact = bool(of_paths.names)
     columns = of_paths if is_exact else pa.schema([schema.field(name) for name in fields])
-    found = {path: partition_columns.texts(path, config) for path in paths}
-    if not is_exact:
-        # What stands for null stands for an empty text as well; and a folder may be a part of one.
-        found = {
-            path: texts
-            for path, texts in found.items()
-            if texts and None not in texts and path.count("/") < len(fields)
-        }
-    known = {path: texts for path, texts in found.items() if texts is not None}
+    known = _known(paths, config)
+    if is_exact:
+        found = {path: partition_columns.texts(path, config) for path in paths}
+        known = {path: texts for path, texts in found.items() if texts is not None}
     table = _values(known, columns)
     if table is None:
         return list(paths)
@@ -199,6 +194,46 @@ def matching_partitions(
     matching = table.filter(predicates.to_expression(whole, schema))
     wanted = {*matching.column("").to_pylist(), *(path for path in paths if path not in known)}
     return [path for path in paths if path in wanted]
+
+
+def values_of_partitions(
+    paths: Sequence[str], config: table_config.TableConfig, schema: pa.Schema
+) -> Mapping[str, Mapping[str, pa.Scalar]]:
+    """Return the values of the partition columns of all rows of partitions, where they are known.
+
+    Args:
+        paths: Of partitions.
+        config: The table's configuration.
+        schema: The table's columns, with values as data files have them.
+    """
+    fields = config.partition_fields
+    if not fields or not _tells_values(config):
+        return {}
+    columns = pa.schema([schema.field(name) for name in fields])
+    table = _values(_known(paths, config), columns)
+    if table is None:
+        return {}
+    rows = zip(*(table.column(each) for each in range(len(fields))), strict=True)
+    return {
+        path: dict(zip(fields, values, strict=True))
+        for path, values in zip(table.column("").to_pylist(), rows, strict=True)
+    }
+
+
+def _known(
+    paths: Sequence[str], config: table_config.TableConfig
+) -> dict[str, Sequence[str | None]]:
+    """Return the texts of partitions whose paths tell the values in their files.
+
+    What stands for null stands for an empty text as well; and a folder may be a part of one.
+    """
+    found = {path: partition_columns.texts(path, config) for path in paths}
+    count = len(config.partition_fields)
+    return {
+        path: texts
+        for path, texts in found.items()
+        if texts and None not in texts and path.count("/") < count
+    }
 
 
 def _values(known: Mapping[str, Sequence[str | None]], columns: pa.Schema) -> pa.Table | None:

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hoodie import errors
-from hoodie.storage import local, memory, objects, uris
+from hoodie.storage import local, memory, objects, store_options, uris
 from hoodie.storage.protocol import Storage
 
 
-def open_storage(uri: str, allowed_roots: Sequence[str] = ()) -> Storage:
+def open_storage(
+    uri: str,
+    allowed_roots: Sequence[str] = (),
+    options: store_options.StorageOptions | None = None,
+) -> Storage:
     """Open the storage of a table; nothing is read, and nothing need be there.
 
     Args:
@@ -16,19 +20,27 @@ def open_storage(uri: str, allowed_roots: Sequence[str] = ()) -> Storage:
             is a store of this process.
         allowed_roots: Paths or URIs of which the table must be one or lie below one, links
             resolved; none for no limit.
+        options: Credentials and endpoint of an object store, instead of the environment; None for
+            what the URI brings along (`store_options.OptionedUri`), if it does.
 
     Raises:
-        InvalidInputError: The URI is malformed, or outside the allowed roots.
+        InvalidInputError: The URI is malformed, or outside the allowed roots; or it has options and
+            is not of an object store, or one is not known.
         UnsupportedError: No storage has its scheme.
     """
+    options = options or store_options.of_uri(uri)
     location = resolve(uri)
     check_allowed(location, allowed_roots)
+    if options and location.scheme not in uris.OBJECT_STORES:
+        raise errors.InvalidInputError(
+            f"{location} takes no storage_options: they are for object stores, such as s3://"
+        )
     if location.scheme == uris.LOCAL:
         return local.LocalStorage(str(location))
     if location.scheme == uris.MEMORY:
         name = f"{location.authority}/{location.path}"
         return memory.MemoryStorage(memory.named_store(name), uri=str(location))
-    return objects.ObjectStorage(str(location))
+    return objects.ObjectStorage(str(location), options=options)
 
 
 def check_allowed(location: uris.Location, allowed_roots: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from obstore import exceptions
 
 from hoodie import errors
-from hoodie.storage import new_files, paths, uris
+from hoodie.storage import new_files, paths, store_options, uris
 from hoodie.storage.protocol import FileInfo, NewFile
 
 _QUERY = re.compile(r"\?\S*")
@@ -45,37 +45,44 @@ _REQUESTS_AT_ONCE = 16
 class ObjectStorage:
     """A prefix of a bucket or container."""
 
-    def __init__(self, uri: str, store: obstore.store.ObjectStore | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        store: obstore.store.ObjectStore | None = None,
+        options: store_options.StorageOptions | None = None,
+    ) -> None:
         """Take the prefix.
 
         Args:
             uri: `s3://BUCKET/PREFIX` (also s3a), `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`,
                 `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`.
             store: The whole bucket; opened as the environment says if none is given.
+            options: Take the place of what the environment says.
 
         Raises:
             ConfigurationError: The environment does not say how to open the bucket.
+            InvalidInputError: An option is not known.
         """
+        self._options = options
         location = uris.parse(uri, working_directory="/")
         self._uri = str(location)
+        if options:
+            self._uri = store_options.OptionedUri.of(self._uri, options)
         self._prefix = location.path
         if store is None:
             bucket = f"{location.scheme}://{location.authority}"
-            try:
-                store = obstore.store.from_url(bucket)
-            except (exceptions.BaseError, ValueError) as error:
-                raise errors.ConfigurationError(
-                    f"cannot open {bucket}: {_first_line(error)}"
-                ) from error
+            store = store_options.open_store(bucket, options)
         self._store: obstore.store.ObjectStore = store
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
-        """Pickle as the URI: the environment says how to open it where it arrives."""
-        return type(self), (self._uri,)
+    def __reduce__(
+        self,
+    ) -> tuple[type[Self], tuple[str, None, store_options.StorageOptions | None]]:
+        """Pickle as the URI and its options; what they leave open, the environment there says."""
+        return type(self), (self._uri, None, self._options)
 
     @property
     def uri(self) -> str:
-        """The prefix as a URI, aliases of schemes replaced."""
+        """The prefix as a URI, aliases of schemes replaced; it brings options along."""
         return self._uri
 
     @property

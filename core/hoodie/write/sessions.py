@@ -5,8 +5,8 @@
     session.commit(written)         all of it is visible, or nothing
     session.abort(...)              instead, when anything failed
 
-`write` does the three for a batch in memory, `delete_selected` for the records that a look at the
-table finds, `delete_partitions` for whole partitions.
+`write` does the three for a batch in memory, `delete_selected` and `update_selected` for the
+records that a look at the table finds, `delete_partitions` for whole partitions.
 """
 
 import collections
@@ -426,19 +426,19 @@ def _prepared(target: manager.Target, data: pa.Table, options: WriteOptions) -> 
     return batch
 
 
-def check_delete(target: manager.Target, options: WriteOptions) -> None:
-    """Refuse a delete of selected records by a writer that finds no conflicts.
+def check_selected(target: manager.Target, options: WriteOptions) -> None:
+    """Refuse a change of selected records by a writer that finds no conflicts.
 
     Raises:
         ConfigurationError: It is non-blocking.
     """
-    assert options.operation is commits.Operation.DELETE, options.operation
     mode = options.transaction.settings.concurrency
     if mode is settings.ConcurrencyMode.NON_BLOCKING:
+        verb = "deleted" if options.operation is commits.Operation.DELETE else "updated"
         raise errors.ConfigurationError(
-            f"records of {target.storage.uri} cannot be deleted by a filter in mode {mode.value}: "
+            f"records of {target.storage.uri} cannot be {verb} by a filter in mode {mode.value}: "
             "a record that another writer changes meanwhile would be lost. Expected a single or an "
-            "optimistic writer while no others are active, or a delete by keys"
+            "optimistic writer while no others are active, or a write by keys"
         )
 
 
@@ -461,21 +461,68 @@ def delete_selected(
         env: Time, ids, threads.
 
     Raises:
-        ConfigurationError: As `check_delete`.
+        ConfigurationError: As `check_selected`.
         WriteConflictError: It lost each time.
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
-    check_delete(target, options)
     config = target.config
     columns = list(dict.fromkeys([*config.partition_fields, *config.record_key_fields]))
+    return _write_selected(
+        target,
+        columns,
+        select,
+        lambda rows: batches.of_stored(rows, config, target.schema),
+        options,
+        env,
+    )
 
-    def delete_once() -> results.WriteResult | None:
+
+def update_selected(
+    target: manager.Target,
+    select: Callable[[], pa.Table],
+    options: WriteOptions,
+    env: environment.Environment,
+) -> results.WriteResult | None:
+    """Write new versions of records that are in the table; as `delete_selected`.
+
+    Args:
+        target: The table.
+        select: Returns all columns of the records, changed, as the table is now.
+        options: Of an upsert.
+        env: Time, ids, threads.
+
+    Raises:
+        ConfigurationError: As `check_selected`.
+        WriteConflictError: It lost each time.
+        HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
+    """
+    return _write_selected(
+        target,
+        target.schema.arrow.names,
+        select,
+        lambda rows: _prepared(target, rows, options),
+        options,
+        env,
+    )
+
+
+def _write_selected(
+    target: manager.Target,
+    columns: Sequence[str],
+    select: Callable[[], pa.Table],
+    prepare: Callable[[pa.Table], batches.Batch],
+    options: WriteOptions,
+    env: environment.Environment,
+) -> results.WriteResult | None:
+    check_selected(target, options)
+
+    def write_once() -> results.WriteResult | None:
         session = begin(target, options, columns, env)
         if isinstance(session, results.AlreadyCommitted):
             return session
         try:
             rows = select()
-            batch = batches.of_stored(rows, config, target.schema)
+            batch = prepare(rows)
         except BaseException:
             session.abort(has_tasks_left=False)
             raise
@@ -484,7 +531,7 @@ def delete_selected(
             return None
         return _written(session, _files_of(batch, target, env), target, env)
 
-    return retries.until_won(delete_once, _retries(options, env))
+    return retries.until_won(write_once, _retries(options, env))
 
 
 def delete_partitions(

@@ -18,6 +18,7 @@ from hoodie.cli import (
 )
 from hoodie.cli.views import configuration
 from hoodie.model import change_data, column_types, table_config
+from hoodie.services import new_tables
 from hoodie.transaction import authors
 
 DETAILS = """The columns come from a file of rows (parquet, CSV or JSON), from an Avro schema
@@ -134,7 +135,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             metavar="N",
             min=1,
             help="Buckets, and so file groups, of each partition, or those that it begins with.",
-            show_default=f"{configurations.BUCKETS_DEFAULT}, with a bucket index",
+            show_default=f"{new_tables.BUCKETS_DEFAULT}, with a bucket index",
         ),
     ] = None,
     buckets_by_partition: options.BucketsByPartition = None,
@@ -219,15 +220,15 @@ def create(  # noqa: PLR0913 - a parameter an option
         raise typer.BadParameter("--lock is an option of --metadata-table only")
     run = run_settings.parse_for_service(None, lock)
     env = environment.system()
-    table_name = name or configurations.name_of(uri)
+    table_name = name or new_tables.name_of(uri)
     columns = schema_files.read(
         schema,
         table_name,
         column_types.columns(types) if types is not None else {},
         inputs.renames(renames or ()),
     )
-    config = configurations.new_table(
-        configurations.Wish(
+    config = new_tables.new_table(
+        new_tables.Wish(
             name=table_name,
             table_type=options.TABLE_TYPES[type_name],
             version=int(table_version.value),
@@ -249,6 +250,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             has_foreign_writers=not no_foreign_writers,
         ),
         columns.schema,
+        configurations.spelled,
     )
     hashing_config = configurations.hashing_config(config, buckets_by_partition)
     with progress.Display() as display:

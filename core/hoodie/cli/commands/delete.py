@@ -87,7 +87,7 @@ def delete(  # noqa: PLR0913 - a parameter an option
             )
             result: results.WriteResult | None
             if predicate is not None:
-                result = opened.delete(predicate, write_options)
+                result = opened.delete_where(predicate, write_options)
             else:
                 result = opened.delete_partitions(write_options)
             total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)

@@ -12,13 +12,13 @@ from hoodie import environment, errors
 from hoodie.cli import (
     command,
     inputs,
-    new_tables,
     options,
     output,
     progress,
     quantities,
     reject_files,
     run_settings,
+    targets,
 )
 from hoodie.cli.views import outcomes
 from hoodie.contract import input_sources
@@ -222,7 +222,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         date_format=date_format,
         decimal_point=decimal,
     )
-    wish = new_tables.wish(
+    wish = targets.wish(
         is_wanted=create,
         record_key=record_key,
         partition_by=partition_by,
@@ -241,7 +241,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         rejects = stack.enter_context(reject_files.RejectFile(reject_file)) if reject_file else None
         display = stack.enter_context(progress.Display())
         source = inputs.source(files, reading)
-        target = new_tables.target(uri, wish, files, source, env, display)
+        target = targets.target(uri, wish, files, source, env, display)
         run_settings.check_facts(run.facts, target.config)
         display.phase("reading input")
         schema = target.schema

@@ -9,6 +9,7 @@ import pytest
 from hoodie import errors
 from hoodie.cli import configurations
 from hoodie.model import schemas, table_config
+from hoodie.services import new_tables
 
 EVENT_TIME = table_config.MergeMode.EVENT_TIME
 COMMIT_TIME = table_config.MergeMode.COMMIT_TIME
@@ -28,8 +29,8 @@ SCHEMA = schemas.from_arrow(
 
 
 def new_table(**wishes: object) -> table_config.TableConfig:
-    wish = configurations.Wish(**{"name": "trips", "record_key": ("id",), **wishes})  # type: ignore[arg-type] # what a test varies
-    return configurations.new_table(wish, SCHEMA)
+    wish = new_tables.Wish(**{"name": "trips", "record_key": ("id",), **wishes})  # type: ignore[arg-type] # what a test varies
+    return new_tables.new_table(wish, SCHEMA, configurations.spelled)
 
 
 def test_defaults_merge_by_commit_time_over_buckets_of_the_record_key() -> None:
@@ -106,13 +107,13 @@ def test_wish_that_does_not_fit_is_refused(
     ],
 )
 def test_table_is_named_by_the_last_part_of_its_uri(uri: str, name: str) -> None:
-    assert configurations.name_of(uri) == name
+    assert new_tables.name_of(uri) == name
 
 
 @pytest.mark.parametrize("uri", ["/", "s3://bucket"])
 def test_uri_without_parts_names_no_table(uri: str) -> None:
     with pytest.raises(errors.InvalidInputError, match="has no last part to name the table by"):
-        configurations.name_of(uri)
+        new_tables.name_of(uri)
 
 
 @pytest.mark.parametrize("index", [table_config.IndexKind.SIMPLE, table_config.IndexKind.BLOOM])

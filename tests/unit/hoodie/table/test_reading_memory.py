@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie import table
 from hoodie.filegroup import parquet_reading
 from hoodie.model import commits
+from hoodie.read import streams
 from support.tables.tables import CONFIG, SmallTable
 
 MIB = 1 << 20
@@ -44,7 +44,7 @@ def test_read_holds_some_row_groups_and_what_is_ahead_of_the_caller(
 ) -> None:
     whole = large.table.read().read_all().sort_by("a")
     assert whole.nbytes > 64 * MIB
-    monkeypatch.setattr(table, "_AHEAD_BYTES", AHEAD_BYTES)
+    monkeypatch.setattr(streams, "_AHEAD_BYTES", AHEAD_BYTES)
     monkeypatch.setattr(parquet_reading, "_PIECE_BYTES", PIECE_BYTES)
     before_bytes = pa.total_allocated_bytes()
     peak_bytes = 0

@@ -46,14 +46,14 @@ def test_rows_that_match_are_deleted_and_no_others(
 ) -> None:
     small = made(tmp_path, kind, index)
     options = small.options(operation=DELETE, concurrency=mode)
-    done = small.table.delete(LARGE, options)
+    done = small.table.delete_where(LARGE, options)
     assert isinstance(done, results.CommitResult)
     assert (ids(small), done.deletes) == ("01234", 3)
     in_p = predicates.Compare("part", Comparator.EQ, "p")
-    assert small.table.delete(in_p, options)
+    assert small.table.delete_where(in_p, options)
     assert ids(small) == "13"
     before = small.table.timeline().files
-    assert small.table.delete(LARGE, options) is None
+    assert small.table.delete_where(LARGE, options) is None
     assert small.table.timeline().files == before
     small.upsert(ROWS[5:], concurrency=mode)
     assert ids(small) == "13567"
@@ -63,9 +63,9 @@ def test_rows_that_match_are_deleted_and_no_others(
 def test_batch_that_the_table_holds_is_not_deleted_again(tmp_path: Path) -> None:
     small = made(tmp_path)
     options = small.options(operation=DELETE, batch_id="clear", concurrency=OPTIMISTIC)
-    assert isinstance(small.table.delete(LARGE, options), results.CommitResult)
+    assert isinstance(small.table.delete_where(LARGE, options), results.CommitResult)
     small.upsert(ROWS, concurrency=OPTIMISTIC)
-    assert isinstance(small.table.delete(LARGE, options), results.AlreadyCommitted)
+    assert isinstance(small.table.delete_where(LARGE, options), results.AlreadyCommitted)
     assert ids(small) == "01234567"
 
 
@@ -116,7 +116,7 @@ def test_non_blocking_writers_do_not_delete_by_a_filter(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t")
     small.upsert(ROWS)
     with pytest.raises(errors.ConfigurationError, match="would be lost"):
-        small.table.delete(LARGE, small.options(operation=DELETE))
+        small.table.delete_where(LARGE, small.options(operation=DELETE))
     assert ids(small) == "01234567"
 
 
@@ -125,8 +125,8 @@ def test_filter_that_does_not_fit_deletes_nothing(tmp_path: Path) -> None:
     options = small.options(operation=DELETE, concurrency=OPTIMISTIC)
     unknown = predicates.Compare("nothing", Comparator.EQ, 1)
     with pytest.raises(errors.NotFoundError, match="nothing"):
-        small.table.delete(unknown, options)
+        small.table.delete_where(unknown, options)
     with pytest.raises(errors.InvalidInputError):
-        small.table.delete(predicates.Compare("a", Comparator.EQ, "text"), options)
+        small.table.delete_where(predicates.Compare("a", Comparator.EQ, "text"), options)
     assert ids(small) == "01234567"
     assert not small.table.timeline().pending

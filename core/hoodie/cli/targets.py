@@ -9,6 +9,7 @@ from hoodie import environment, errors, table
 from hoodie.cli import configurations, options, progress, tables
 from hoodie.contract import input_sources
 from hoodie.model import column_types, schemas, table_config
+from hoodie.services import new_tables
 from hoodie.sources import inferring
 
 
@@ -125,10 +126,10 @@ def target(
     display.phase("looking at the input")
     types = column_types.columns(wanted.types) if wanted.types is not None else {}
     found = inferring.columns_of(files, source, types)
-    name = configurations.name_of(uri)
+    name = new_tables.name_of(uri)
     schema = schemas.from_arrow(found.schema, name)
-    config = configurations.new_table(
-        configurations.Wish(
+    config = new_tables.new_table(
+        new_tables.Wish(
             name=name,
             table_type=wanted.table_type,
             record_key=wanted.record_key,
@@ -137,6 +138,7 @@ def target(
             chain=table_config.ChainName(id=env.random.uuid()),
         ),
         schema,
+        configurations.spelled,
     )
     return Target(uri=uri, config=config, schema=schema, there=None, notes=found.notes)
 

@@ -1,0 +1,5 @@
+from hoodie.errors import HoodieError
+from hoodie.opening import create_table, open_table
+from hoodie.table import Table
+
+__all__ = ["HoodieError", "Table", "create_table", "open_table"]

@@ -1,0 +1,125 @@
+"""Columns and rows of Arrow as callers have them, in the types that tables hold.
+
+Two things that data frames have and tables do not: times in nanoseconds, which become microseconds
+where nothing is lost, and dictionaries (categories), which become their values.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from hoodie import errors
+from hoodie.door import pandas_frames
+
+_HELD = {
+    pa.string_view(): pa.string(),
+    pa.large_string(): pa.string(),
+    pa.binary_view(): pa.binary(),
+    pa.large_binary(): pa.binary(),
+}
+
+
+@runtime_checkable
+class ArrowSchema(Protocol):
+    """Columns that Arrow's C interface gives."""
+
+    def __arrow_c_schema__(self) -> object:
+        """Return a capsule with a schema."""
+        ...
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Data that Arrow's C stream interface gives, as data frames do."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a capsule with a stream of record batches."""
+        ...
+
+
+def schema_of(given: object) -> pa.Schema:
+    """Return the columns of a new table, from a schema of Arrow's or from data that has one.
+
+    Raises:
+        InvalidInputError: It is something else, or a column has no type.
+    """
+    found = _schema(given)
+    for field in found:
+        if pa.types.is_null(field.type):
+            raise errors.InvalidInputError(
+                f"column {field.name!r} has nulls alone, and so no type: cast it to one, such as "
+                "pa.string(), or leave it out"
+            )
+    return pa.schema([field.with_type(held_type(field.type)) for field in found])
+
+
+def _schema(given: object) -> pa.Schema:
+    if isinstance(given, pa.Schema):
+        return given
+    if isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader | dataset.Dataset):
+        return given.schema
+    frame = pandas_frames.arrow_table(given)
+    if frame is not None:
+        return frame.schema
+    if isinstance(given, ArrowSchema):
+        return pa.schema(given)
+    if isinstance(given, ArrowStream):
+        return pa.RecordBatchReader.from_stream(given).schema
+    if isinstance(given, Mapping):
+        try:
+            return pa.schema(list(given.items()))
+        except (TypeError, ValueError) as error:
+            raise errors.InvalidInputError(
+                f"schema: {error}; expected a pyarrow.Schema, or names with types of Arrow"
+            ) from error
+    raise errors.InvalidInputError(
+        f"schema is of type {type(given).__name__}, expected a pyarrow.Schema, or data with "
+        "__arrow_c_schema__ or __arrow_c_stream__, such as a data frame of polars or pandas"
+    )
+
+
+def held_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type in which a table holds such values, if there is one."""
+    if pa.types.is_dictionary(kind):
+        return held_type(kind.value_type)
+    found = _HELD.get(kind, kind)
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        found = pa.timestamp("us", kind.tz)
+    elif pa.types.is_struct(kind):
+        found = pa.struct([each.with_type(held_type(each.type)) for each in kind])
+    elif pa.types.is_map(kind):
+        found = pa.map_(held_type(kind.key_type), held_type(kind.item_type))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        found = pa.list_(kind.value_field.with_type(held_type(kind.value_type)))
+    return found
+
+
+def held(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows in the types in which a table holds them; what needs no change is not copied.
+
+    Raises:
+        InvalidInputError: A time has nanoseconds.
+    """
+    arrays, fields = [], []
+    for field, values in zip(batch.schema, batch.columns, strict=True):
+        kind = held_type(field.type)
+        arrays.append(values if kind.equals(field.type) else _cast(field, values, kind))
+        fields.append(field.with_type(kind))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _cast(field: pa.Field, values: pa.Array, kind: pa.DataType) -> pa.Array:
+    try:
+        if pa.types.is_dictionary(field.type):
+            # Arrow has no cast from all dictionaries.
+            return values.dictionary.cast(kind).take(values.indices)
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        lost = f" ({error})"
+        if pa.types.is_timestamp(field.type):
+            lost = ", and a value would lose its nanoseconds: round them first"
+        raise errors.InvalidInputError(
+            f"column {field.name!r} is {field.type}, which a table holds as {kind}{lost}"
+        ) from error

@@ -1,0 +1,184 @@
+"""Rows that callers give, in whatever they have them, as a table or a stream of Arrow.
+
+A stream stays one: it is read once, batch by batch, while the write checks its rows
+(`write.streaming`). So a generator that fails in the middle fails the write before it has begun.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from hoodie import errors
+from hoodie.door import columns, pandas_frames
+from hoodie.model import schemas
+from hoodie.write import streaming
+
+Rows: TypeAlias = (
+    columns.ArrowStream
+    | pa.Table
+    | pa.RecordBatch
+    | pa.RecordBatchReader
+    | dataset.Dataset
+    | Iterable[pa.RecordBatch]
+    | Sequence[Mapping[str, object]]
+)
+"""What callers give, and data frames of pandas and Polars."""
+
+Data: TypeAlias = pa.Table | pa.RecordBatchReader
+
+_EXPECTED = (
+    "expected something with __arrow_c_stream__, such as a data frame of Polars or pandas, a "
+    "table, reader or dataset of pyarrow, an iterator of record batches, or a list of dicts"
+)
+
+
+def data_of(given: object, schema: pa.Schema) -> Data:
+    """Return rows in types that a table holds; a table where they are in memory, or else a stream.
+
+    Args:
+        given: One of `Rows`.
+        schema: The columns of the table that they are for.
+
+    Raises:
+        InvalidInputError: It is something else, or malformed.
+    """
+    table = _in_memory(given, schema)
+    if table is not None:
+        held = _held_table(table)
+        # As a stream what is large is written in bounded memory.
+        return held if held.nbytes <= streaming.MEMORY_BYTES else held.to_reader()
+    reader = _stream(given, schema)
+    fields = [each.with_type(columns.held_type(each.type)) for each in reader.schema]
+    if pa.schema(fields).equals(reader.schema):
+        return reader
+    return pa.RecordBatchReader.from_batches(pa.schema(fields), map(columns.held, reader))
+
+
+def chained(parts: Sequence[Data], schema: pa.Schema) -> Data:
+    """Return the rows of several inputs, one after the other, in the table's types.
+
+    Raises:
+        InvalidInputError: They have different columns, or do not fit the table.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].schema.names
+    known = schemas.TableSchema(avro="", arrow=schema)
+    for each in parts:
+        schemas.check_fits(each.schema, known, may_miss=schema.names)
+        if set(each.schema.names) != set(names):
+            raise errors.InvalidInputError(
+                f"inputs of one transaction have the columns {', '.join(names)} and "
+                f"{', '.join(each.schema.names)}: expected the same in all of them"
+            )
+    fields = pa.schema([schema.field(name) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for each in parts:
+            reader = each.to_reader() if isinstance(each, pa.Table) else each
+            for batch in reader:
+                yield batch.select(names).cast(fields)
+
+    return pa.RecordBatchReader.from_batches(fields, batches())
+
+
+def _in_memory(given: object, schema: pa.Schema) -> pa.Table | None:
+    """Return rows that are in memory as a table; None for others."""
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    frame = pandas_frames.arrow_table(given, schema)
+    if frame is not None:
+        return frame
+    if isinstance(given, Mapping):
+        given = dict(given)
+        if all(isinstance(each, Sequence) and not isinstance(each, str) for each in given.values()):
+            return _of_lists(given, schema)
+        raise errors.InvalidInputError(
+            "the rows are a dict, expected a list of dicts, or a dict of lists"
+        )
+    if isinstance(given, list | tuple) and all(isinstance(each, Mapping) for each in given):
+        names = list(dict.fromkeys(name for row in given for name in row))
+        return _of_lists({name: [row.get(name) for row in given] for name in names}, schema)
+    return None
+
+
+def _of_lists(lists: Mapping[object, Sequence[object]], schema: pa.Schema) -> pa.Table:
+    """Return lists of values as columns, of the table's types where it has them."""
+    if not lists:
+        return schema.empty_table()
+    arrays = {}
+    for name, values in lists.items():
+        position = schema.get_field_index(name) if isinstance(name, str) else -1
+        kind = schema.field(position).type if position >= 0 else None
+        try:
+            arrays[str(name)] = pa.array(values, kind)
+        except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
+            raise errors.InvalidInputError(
+                f"column {name!r} has a value that is not {kind or 'of one type'}: {error}"
+            ) from error
+    try:
+        return pa.table(arrays)
+    except pa.ArrowException as error:
+        raise errors.InvalidInputError(f"the lists differ in length: {error}") from error
+
+
+def _stream(given: object, schema: pa.Schema) -> pa.RecordBatchReader:
+    if isinstance(given, pa.RecordBatchReader):
+        return given
+    if isinstance(given, dataset.Dataset):
+        return given.scanner().to_reader()
+    if isinstance(given, dataset.Scanner):
+        return given.to_reader()
+    if isinstance(given, columns.ArrowStream):
+        return pa.RecordBatchReader.from_stream(given)
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return _of_iterable(given, schema)
+    raise errors.InvalidInputError(f"the rows are of type {type(given).__name__}, {_EXPECTED}")
+
+
+def _of_iterable(given: Iterable[object], schema: pa.Schema) -> pa.RecordBatchReader:
+    batches = _batches(given)
+    first = next(batches, None)
+    if first is None:
+        return pa.RecordBatchReader.from_batches(schema, [])
+    return pa.RecordBatchReader.from_batches(
+        first.schema, _alike(itertools.chain([first], batches), first.schema)
+    )
+
+
+def _batches(given: Iterable[object]) -> Iterator[pa.RecordBatch]:
+    for each in given:
+        if isinstance(each, pa.RecordBatch):
+            yield each
+        elif isinstance(each, pa.Table):
+            yield from each.to_batches()
+        else:
+            raise errors.InvalidInputError(
+                f"an iterator of rows gave a value of type {type(each).__name__}, expected "
+                "record batches or tables of pyarrow"
+            )
+
+
+def _alike(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.schema.equals(schema):
+            raise errors.InvalidInputError(
+                "an iterator of rows gave a record batch with other columns than the first: "
+                f"{', '.join(f'{each.name} {each.type}' for each in batch.schema)}; expected "
+                f"{', '.join(f'{each.name} {each.type}' for each in schema)}"
+            )
+        yield batch
+
+
+def _held_table(table: pa.Table) -> pa.Table:
+    if all(columns.held_type(each.type).equals(each.type) for each in table.schema):
+        return table
+    fields = [each.with_type(columns.held_type(each.type)) for each in table.schema]
+    return pa.Table.from_batches(
+        [columns.held(each) for each in table.to_batches()], pa.schema(fields)
+    )

@@ -1,0 +1,352 @@
+"""Scans: the rows of one snapshot of a table, planned once, read as often as they are asked for."""
+
+import html
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.door import datasets, filters, guarantees
+from hoodie.filegroup import parquet_reading
+from hoodie.model import files, predicates, schemas
+from hoodie.read import planning, streams, tasks, travel
+from hoodie.storage import protocol
+
+Explain = Callable[[Sequence[str], predicates.Predicate | None], planning.Plan]
+"""Plans a read of some columns and of the rows that a predicate keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a scan is asked for.
+
+    Attributes:
+        columns: In the order of the result, meta columns allowed; None for all without them.
+        where: Rows to return, as `filters.Where`; None for all.
+        as_of: An earlier moment; None for now.
+        read_optimized: Whether base files alone are read.
+        limit: So many rows at most; None for all.
+    """
+
+    columns: Sequence[str] | None = None
+    where: object = None
+    as_of: travel.Given | None = None
+    read_optimized: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The table that is scanned.
+
+    Attributes:
+        uri: The table's.
+        storage: Its storage.
+        threads: So many slices are read at once.
+        columns: The table's, as of the moment that is read, meta columns first.
+        explain: Plans reads of the snapshot; None where there is one plan alone.
+    """
+
+    uri: str
+    storage: protocol.Storage
+    threads: int
+    columns: pa.Schema
+    explain: Explain | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """The rows of a snapshot, not read yet.
+
+    The snapshot is that of the moment when the scan was made: whatever is written afterwards is
+    not in it. Files that a clean deletes meanwhile are missed (`NotFoundError`): scan again.
+    """
+
+    _source: Source
+    _plan: planning.Plan
+    _filter: filters.Filter
+    _schema: pa.Schema
+    _limit: int | None
+    _is_read_optimized: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        return self._schema
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream, in memory that does not grow with the table.
+
+        Slices are read by threads of this process, some ahead of the caller, up to 256 MiB. Close
+        the reader, or forget it, to stop them.
+        """
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches())
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows."""
+        return self.to_batches().read_all()
+
+    def to_pandas(self, **options: Any) -> Any:  # noqa: ANN401 - a pandas.DataFrame; none of ours to name
+        """Return all rows as a `pandas.DataFrame`.
+
+        Args:
+            options: As of `pyarrow.Table.to_pandas`.
+
+        Raises:
+            ConfigurationError: pandas is not installed.
+        """
+        _extra("pandas")
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame
+        """Return all rows as a `polars.DataFrame`; `Table.dataset` is lazy.
+
+        Raises:
+            ConfigurationError: Polars is not installed.
+        """
+        return _extra("polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, connection: Any, name: str) -> Any:  # noqa: ANN401 - duckdb's own
+        """Give a connection of DuckDB the rows under a name; queries push columns and filters.
+
+        Args:
+            connection: A `duckdb.DuckDBPyConnection`.
+            name: By which queries name them.
+
+        Returns:
+            The connection.
+        """
+        connection.register(name, self.dataset())
+        return connection
+
+    def dataset(self) -> "datasets.HoodieDataset":
+        """Return the rows as a dataset of Arrow, which engines push columns and filters into.
+
+        Raises:
+            InvalidInputError: The scan has a limit, which no dataset has.
+        """
+        if self._limit is not None:
+            raise errors.InvalidInputError(
+                f"a scan with limit {self._limit} is not a dataset: leave the limit to the query"
+            )
+        return datasets.HoodieDataset(self)
+
+    def narrowed(self, columns: Sequence[str] | None = None, where: object = None) -> "Scan":
+        """Return a scan of the same snapshot with some of the columns, and of the rows.
+
+        Args:
+            columns: Of this scan's, in the order of the result; None for all.
+            where: As of `Table.scan`, on columns of this scan; None for all.
+
+        Raises:
+            NotFoundError: A column is named that is not there.
+            InvalidInputError: The filter is malformed.
+        """
+        names = self._schema.names if columns is None else list(columns)
+        for name in names:
+            if name not in self._schema.names:
+                raise not_found(name, self._schema)
+        found = filters.both(self._filter, filters.filter_of(where, self._source.columns))
+        return _planned(
+            self._source,
+            self._source.explain or partial(_requeried, self._plan),
+            found,
+            pa.schema([self._schema.field(name) for name in names]),
+            self._limit,
+            is_read_optimized=self._is_read_optimized,
+        )
+
+    def fragments(self) -> "list[datasets.HoodieFragment]":
+        """Return the rows of each file slice by themselves."""
+        return [
+            datasets.HoodieFragment(
+                datasets.Slice(task=task, filter=self._filter, schema=self._schema)
+            )
+            for task in self._plan.tasks
+        ]
+
+    def count(self) -> int:
+        """Return how many rows there are.
+
+        Without a filter, of file slices without changes the footers alone are read.
+        """
+        if self._limit is not None:
+            return sum(int(batch.num_rows) for batch in self.to_batches())
+        merged, count = [], 0
+        for each in self._plan.slices:
+            is_base_alone = self._is_read_optimized or not each.is_changed
+            if not self._filter.is_empty or not is_base_alone:
+                merged.append(self._plan.task(each))
+            elif each.base_file is not None:
+                count += self._rows_of(each.base_file.path)
+        found = streams.batches(merged, self._source.threads)
+        return count + sum(int(batch.num_rows) for batch in self._kept(found))
+
+    def explain(self) -> "Explanation":
+        """Return which files are read, and what was left out by which means."""
+        return Explanation(uri=self._source.uri, plan=self._plan)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a capsule of Arrow's C stream interface."""
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+    def _rows_of(self, path: str) -> int:
+        with self._source.storage.open_input(path) as source:
+            return int(parquet_reading.ParquetInput(source).metadata.num_rows)
+
+    def _kept(self, found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in found:
+            yield self._filter.kept(batch).select(self._schema.names)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        left = self._limit
+        if left == 0:
+            return
+        for batch in self._kept(streams.batches(self._plan.tasks, self._source.threads)):
+            if left is None:
+                yield batch
+                continue
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+            if left == 0:
+                return
+
+    def __repr__(self) -> str:
+        limit = "" if self._limit is None else f", at most {self._limit} rows"
+        return (
+            f"<Scan of {self._source.uri}: {len(self._plan.slices)} file slices{limit}; "
+            f"{', '.join(self._schema.names)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(each.name)}</td><td>{html.escape(str(each.type))}</td></tr>"
+            for each in self._schema
+        )
+        return (
+            f"<p>{html.escape(repr(self).partition('; ')[0].removeprefix('<'))}</p>"
+            f"<table><tr><th>column</th><th>type</th></tr>{rows}</table>"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What a scan reads, and what it leaves out.
+
+    Attributes:
+        uri: The table's.
+        plan: With the file slices, and a step for each means of leaving some out.
+    """
+
+    uri: str
+    plan: planning.Plan
+
+    @property
+    def files(self) -> int:
+        """How many files are read."""
+        return sum(len(each.data_files) for each in self.plan.slices)
+
+    @property
+    def size_bytes(self) -> int:
+        """Their summed size."""
+        return sum(file.size_bytes for each in self.plan.slices for file in each.data_files)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.uri}: {self.files} files, {self.size_bytes:,} bytes"]
+        for each in self.plan.steps:
+            what = f"  {each.means.value}: {each.left} of {each.considered} left"
+            lines.append(what if each.unused is None else f"{what} (not used: {each.unused})")
+        return "\n".join(lines)
+
+
+def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
+    """Plan a scan.
+
+    Args:
+        source: The table.
+        wanted: What is asked for.
+        explain: Plans the read.
+
+    Raises:
+        InvalidInputError: The filter, the columns or the limit are malformed.
+        NotFoundError: A column is named that is not there.
+        HoodieError: As `Table.plan_read`.
+    """
+    if isinstance(wanted.columns, str):
+        raise errors.InvalidInputError(
+            f"columns is the text {wanted.columns!r}, expected a list of names, such as "
+            f"[{wanted.columns!r}]"
+        )
+    if wanted.limit is not None and wanted.limit < 0:
+        raise errors.InvalidInputError(f"limit is {wanted.limit}, expected 0 or more")
+    full = source.columns
+    own = pa.schema([each for each in full if each.name not in schemas.META_COLUMNS])
+    names = list(own.names if wanted.columns is None else wanted.columns)
+    for name in names:
+        if name not in full.names:
+            raise not_found(name, own)
+    return _planned(
+        source,
+        explain,
+        filters.filter_of(wanted.where, full),
+        pa.schema([full.field(name) for name in names]),
+        wanted.limit,
+        is_read_optimized=wanted.read_optimized,
+    )
+
+
+def _planned(
+    source: Source,
+    explain: Explain,
+    found: filters.Filter,
+    schema: pa.Schema,
+    limit: int | None,
+    *,
+    is_read_optimized: bool,
+) -> Scan:
+    # Of no columns, as engines ask for to count rows, one is read.
+    read = list(dict.fromkeys([*schema.names, *found.columns])) or [schemas.RECORD_KEY]
+    plan = explain(read, found.predicate)
+    if found.expression is not None and found.predicate is None:
+        plan = guarantees.without_other_partitions(plan, found.expression, source.columns)
+    return Scan(
+        _source=source,
+        _plan=plan,
+        _filter=found,
+        _schema=schema,
+        _limit=limit,
+        _is_read_optimized=is_read_optimized,
+    )
+
+
+def _requeried(
+    plan: planning.Plan, columns: Sequence[str], where: predicates.Predicate | None
+) -> planning.Plan:
+    """Return a plan for the same slices, of other columns and a filter that keeps fewer rows."""
+
+    def task(file_slice: files.FileSlice) -> tasks.ReadTask:
+        found = plan.task(file_slice)
+        return replace(found, query=replace(found.query, columns=tuple(columns), where=where))
+
+    return replace(plan, task=task)
+
+
+def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
+    """Return the error of a column that is not there."""
+    return errors.NotFoundError(
+        f"there is no column {name!r}; the columns are {', '.join(columns.names)}"
+    )
+
+
+def _extra(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise errors.ConfigurationError(
+            f"needs the package {name}, which is not installed: pip install {name}"
+        ) from error

@@ -1,0 +1,72 @@
+"""A table in a bucket of which only the caller knows the credentials: no environment has them."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hoodie
+from hoodie import errors
+from support.servers import aws_server as servers
+
+COLUMNS = {"id": pa.string(), "city": pa.string(), "n": pa.int64()}
+ROWS = [{"id": str(n), "city": "ab"[n % 2], "n": n} for n in range(10)]
+
+
+@pytest.fixture
+def options(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    servers.make_bucket(aws_server, "options")
+    return {name.lower(): value for name, value in servers.settings(aws_server).items()}
+
+
+def test_every_part_of_a_table_is_opened_with_the_options(options: dict[str, str]) -> None:
+    uri = "s3://options/lake/trips"
+    made = hoodie.create_table(
+        uri,
+        COLUMNS,
+        "id",
+        partition_by="city",
+        buckets=2,
+        storage_options=options,
+        settings={"hoodie.compact.inline.max.delta.commits": "1"},
+    )
+    made.upsert(ROWS)
+    made.update({"n": 100}, "n = 3")
+    made.delete(keys=["4"])
+    opened = hoodie.open_table(uri, options)
+    assert opened.scan().count() == 9
+    assert opened.scan(["id"], pc.field("n") == 100).to_arrow().to_pylist() == [{"id": "3"}]
+    # Tasks of services, of changes and of fragments, which other processes may run.
+    assert opened.maintain.compact().instants or made.maintain.compact().instants
+    assert opened.maintain.clean(keep_versions=1, grace_minutes=0).detail.done
+    changed = opened.changes()
+    assert changed.read().read_all().num_rows == 9
+    fragments = [pickle.loads(pickle.dumps(each)) for each in opened.dataset().get_fragments()]
+    assert sum(each.count_rows() for each in fragments) == 9
+    assert opened.check(opened._writer.transaction.settings) == []
+    there = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import pickle, sys; print(pickle.load(sys.stdin.buffer).to_table().num_rows)",
+        ],
+        input=pickle.dumps(opened.dataset().filter(pc.field("city") == "a")),
+        capture_output=True,
+        check=True,
+    )
+    assert there.stdout.strip() == b"4"
+    assert "secret" not in repr(opened) + repr(opened.scan()) + opened.uri
+
+
+def test_without_the_options_nothing_is_found(options: dict[str, str]) -> None:
+    hoodie.create_table("s3://options/other", COLUMNS, "id", storage_options=options)
+    wrong = {**options, "aws_endpoint_url": "http://127.0.0.1:9"}
+    with pytest.raises(errors.StorageError):
+        hoodie.open_table("s3://options/other", {**wrong, "aws_timeout": "1s"})

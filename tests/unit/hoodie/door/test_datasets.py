@@ -1,0 +1,214 @@
+"""Datasets: which columns and file slices each engine reads of a query."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import datafusion
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyarrow import dataset
+
+import hoodie
+from hoodie import errors
+from hoodie.door import datasets, scans
+
+COLUMNS = {"id": pa.string(), "city": pa.string(), "n": pa.int64(), "f": pa.float64()}
+CITIES = ["Oslo", "Rome", "Kyiv"]
+
+
+class Watch:
+    """What engines asked of datasets: columns, and the partitions of the slices that they got."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], list[str], bool]] = []
+
+    def __call__(self, found: scans.Scan, where: object) -> None:
+        paths = [each.group.partition_path for each in found._plan.slices]
+        self.asked.append((found.schema.names, paths, where is not None))
+
+    @property
+    def only(self) -> tuple[list[str], list[str], bool]:
+        (found,) = self.asked
+        return found
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> hoodie.Table:
+    """Sixty rows in three partitions of two buckets; logs change ten, and delete one."""
+    made = hoodie.create_table(
+        tmp_path / "t", COLUMNS, "id", partition_by="city", buckets=2, foreign_writers=False
+    )
+    made.upsert([{"id": str(n), "city": CITIES[n % 3], "n": n, "f": n / 2} for n in range(60)])
+    made.update({"f": -1.0}, "n >= 50")
+    made.delete("n = 3")
+    return made
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
+    found = Watch()
+    narrowed = scans.Scan.narrowed
+
+    def watched(
+        self: scans.Scan, columns: list[str] | None = None, where: object = None
+    ) -> scans.Scan:
+        made = narrowed(self, columns, where)
+        found(made, where)
+        return made
+
+    monkeypatch.setattr(scans.Scan, "narrowed", watched)
+    return found
+
+
+ALL = ["Kyiv", "Kyiv", "Oslo", "Oslo", "Rome", "Rome"]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "asked"),
+    [
+        ("select sum(f) from trips", [(601.0,)], (["f"], ALL, False)),
+        # Of each partition the bucket of the key alone.
+        (
+            "select n from trips where id = '7'",
+            [(7,)],
+            (["n"], ["Kyiv", "Oslo", "Rome"], True),
+        ),
+        (
+            "select id from trips where city = 'Oslo' and n < 9 order by n",
+            [("0",), ("6",)],
+            (["id", "n"], ["Oslo", "Oslo"], True),
+        ),
+        # The value is in a log file: the filter is applied to merged rows.
+        (
+            "select id from trips where city in ('Oslo', 'Rome') and f = -1 order by n limit 2",
+            [("51",), ("52",)],
+            (["id", "n"], ["Oslo", "Oslo", "Rome", "Rome"], True),
+        ),
+        ("select count(id) from trips where n between 2 and 5", [(3,)], (["id"], ALL, True)),
+        # Floats are compared by DuckDB itself, whose NaN is the greatest.
+        (
+            "select count(id) from trips where f > 24.5 and n >= 50",
+            [(0,)],
+            (["id", "f"], ALL, True),
+        ),
+        ("select count(*) from trips where city like 'O%'", [(19,)], (["city"], ALL, False)),
+    ],
+)
+def test_duckdb_reads_the_columns_and_slices_of_a_query(
+    trips: hoodie.Table,
+    watch: Watch,
+    query: str,
+    rows: list[tuple[object, ...]],
+    asked: tuple[list[str], list[str], bool],
+) -> None:
+    connection = duckdb.connect()
+    connection.register("trips", trips.dataset())
+    assert connection.sql(query).fetchall() == rows
+    assert watch.only == asked
+
+
+def test_polars_reads_the_columns_and_slices_of_a_query(trips: hoodie.Table, watch: Watch) -> None:
+    lazy = pl.scan_pyarrow_dataset(trips.dataset())
+    found = lazy.filter((pl.col("city") == "Oslo") & (pl.col("f") == -1)).select("n", "f").collect()
+    assert sorted(found["n"]) == [51, 54, 57]
+    names, paths, has_filter = watch.only
+    assert (sorted(names), paths, has_filter) == (["city", "f", "n"], ["Oslo", "Oslo"], True)
+
+
+def test_datafusion_reads_file_slices_as_partitions(trips: hoodie.Table, watch: Watch) -> None:
+    context = datafusion.SessionContext()
+    context.register_dataset("trips", trips.dataset())
+    query = "select n from trips where city = 'Oslo' and f = -1"
+    plan = "".join(context.sql(f"explain {query}").to_pydict()["plan"])
+    assert "number_of_fragments=2" in plan
+    assert "projection=[n" in plan
+    watch.asked.clear()
+    assert sorted(context.sql(query).to_pydict()["n"]) == [51, 54, 57]
+    assert {tuple(paths) for _, paths, _ in watch.asked} == {("Oslo", "Oslo")}
+    assert context.sql("select count(*) as c, sum(f) as s from trips").to_pylist() == [
+        {"c": 59, "s": 601.0}
+    ]
+
+
+def test_queries_of_one_dataset_see_one_snapshot(trips: hoodie.Table) -> None:
+    connection = duckdb.connect()
+    connection.register("whole", trips.dataset())
+    trips.delete("n >= 0")
+    trips.upsert([{"id": "new", "city": "Paris", "n": 1, "f": 1.0}])
+    assert connection.sql("select count(*) from whole").fetchall() == [(59,)]
+    assert connection.sql("select count(*) from whole where id = '7'").fetchall() == [(1,)]
+    assert connection.sql("select count(*) from whole where city = 'Paris'").fetchall() == [(0,)]
+    assert trips.dataset().count_rows() == 1
+
+
+def test_earlier_moment_is_a_dataset(trips: hoodie.Table) -> None:
+    first = trips.timeline().completed_writes[0].requested_time
+    assert trips.dataset(as_of=first).count_rows() == 60
+    assert trips.dataset(as_of=first).count_rows(filter=pc.field("f") == -1.0) == 0
+    assert trips.dataset(read_optimized=True).count_rows() == 60
+
+
+def test_scan_is_registered_with_its_filter(trips: hoodie.Table, watch: Watch) -> None:
+    connection = duckdb.connect()
+    assert trips.scan(["id", "n"], "n < 9").to_duckdb(connection, "few") is connection
+    assert connection.sql("select count(*), max(n) from few where n > 4").fetchall() == [(4, 8)]
+    assert watch.only[0] == ["n"]
+    with pytest.raises(errors.InvalidInputError, match="a scan with limit 3 is not a dataset"):
+        trips.scan(limit=3).to_duckdb(connection, "few")
+
+
+def test_partitions_are_left_out_by_filters_that_are_not_understood(trips: hoodie.Table) -> None:
+    """Lists of more members than Arrow prints, and functions."""
+    many = pa.array(["Oslo", *map(str, range(40))])
+    for where in (
+        pc.field("city").isin(many),
+        pc.starts_with(pc.field("city"), "O") & (pc.field("n") > 3),
+    ):
+        scan = trips.scan(["n"], where)
+        assert [each.group.partition_path for each in scan._plan.slices] == ["Oslo", "Oslo"]
+        full = trips.read(["n", "city"]).read_all().filter(where)
+        assert sorted(scan.to_arrow()["n"].to_pylist()) == sorted(full["n"].to_pylist())
+    assert trips.scan(["n"], pc.field("id").isin(many)).count() == 39
+
+
+def test_dataset_does_what_arrows_do(trips: hoodie.Table) -> None:
+    whole = trips.dataset()
+    assert isinstance(whole, dataset.Dataset)
+    assert whole.schema == pa.schema(COLUMNS)
+    assert whole.head(2).num_rows == 2
+    doubled = whole.to_table(columns={"x": pc.field("n") * 2}, filter=pc.field("n") > 57)
+    assert sorted(doubled.to_pydict()["x"]) == [116, 118]
+    assert whole.sort_by([("n", "descending")]).to_table()["n"][0].as_py() == 59
+    assert whole.take([0, 1]).num_rows == 2
+    other = dataset.dataset(pa.table({"n": [1, 2], "name": ["a", "b"]}))
+    assert whole.join(other, "n", join_type="inner").count_rows() == 2
+    assert sum(batch.num_rows for batch in whole.to_batches(columns=["n"])) == 59
+    assert repr(whole).startswith("<HoodieDataset of <Scan of file:///")
+    with pytest.raises(errors.UnsupportedError, match="cannot be replaced by n: cast them"):
+        whole.replace_schema(pa.schema([("n", pa.int8())]))
+
+
+def test_fragment_is_a_file_slice(trips: hoodie.Table) -> None:
+    fragments = list(trips.dataset().get_fragments(pc.field("city") == "Oslo"))
+    assert len(fragments) == 2
+    assert all(isinstance(each, dataset.Fragment) for each in fragments)
+    assert sum(each.count_rows() for each in fragments) == 19
+    assert sum(each.count_rows(pc.field("f") == -1) for each in fragments) == 3
+    one = fragments[0]
+    assert one.physical_schema == pa.schema(COLUMNS)
+    assert one.head(1).num_rows == 1
+    assert one.take([0]).num_rows == 1
+    assert one.to_table(pa.schema([("n", pa.int64())])).column_names == ["n"]
+    assert one.to_table(columns=["n"], filter=pc.field("n") < 0).num_rows == 0
+    assert re.fullmatch(r"<HoodieFragment Oslo/0000000\d-.*>", repr(one))
+    with pytest.raises(errors.NotFoundError, match="there is no column 'no'"):
+        one.to_table(columns=["no"])
+    with pytest.raises(errors.NotFoundError, match="there is no column 'no'"):
+        trips.dataset().to_table(columns=["no"])
+    with pytest.raises(errors.InvalidInputError, match="No match for FieldRef"):
+        trips.dataset().to_table(filter=pc.field("no") == 1)
+    assert isinstance(one.rows, datasets.Slice)

@@ -1,0 +1,410 @@
+"""Writes of a `Table` by people: rows in any form, one commit each, and what is refused."""
+
+import datetime
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyarrow import dataset
+
+import hoodie
+from hoodie import errors
+from hoodie.door import inputs, outcomes
+from hoodie.write import streaming
+
+COLUMNS = {
+    "id": pa.string(),
+    "city": pa.string(),
+    "n": pa.int64(),
+    "f": pa.float64(),
+    "at": pa.timestamp("us"),
+}
+TIME = datetime.datetime(2026, 1, 1, 12)  # noqa: DTZ001 - of a column without a zone
+ROWS = [
+    {"id": str(n), "city": ["Oslo", "Rome"][n % 2], "n": n, "f": n / 2, "at": TIME}
+    for n in range(6)
+]
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> hoodie.Table:
+    return hoodie.create_table(tmp_path / "t", COLUMNS, "id", buckets=2, foreign_writers=False)
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> hoodie.Table:
+    made = hoodie.create_table(
+        tmp_path / "p", COLUMNS, "id", partition_by="city", buckets=2, foreign_writers=False
+    )
+    made.upsert(ROWS)
+    return made
+
+
+def rows_of(table: hoodie.Table) -> list[dict[str, object]]:
+    return table.scan().to_arrow().sort_by("id").to_pylist()
+
+
+def arrow() -> pa.Table:
+    return pa.Table.from_pylist(ROWS, pa.schema(COLUMNS))
+
+
+def frame() -> pd.DataFrame:
+    made = arrow().to_pandas()
+    return made.assign(city=made["city"].astype("category"), at=made["at"].astype("datetime64[ns]"))
+
+
+class Capsule:
+    """Anything that gives a stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return arrow().__arrow_c_stream__(requested_schema)
+
+
+FORMS = {
+    "table": arrow,
+    "reader": lambda: arrow().to_reader(),
+    "batch": lambda: arrow().combine_chunks().to_batches()[0],
+    "dataset": lambda: dataset.dataset(arrow()),
+    "scanner": lambda: dataset.dataset(arrow()).scanner(),
+    "generator": lambda: (each for each in arrow().to_batches(max_chunksize=2)),
+    "tables": lambda: [arrow().slice(0, 2), arrow().slice(2)],
+    "pandas": frame,
+    "pandas by index": lambda: frame().set_index("id"),
+    "polars": lambda: pl.from_arrow(arrow()),
+    "polars categories": lambda: pl.from_arrow(arrow()).cast({"city": pl.Categorical}),
+    "capsule": Capsule,
+    "dicts": lambda: ROWS,
+    "lists": lambda: arrow().to_pydict(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_every_form_are_written(trips: hoodie.Table, form: str) -> None:
+    done = trips.upsert(FORMS[form]())
+    assert rows_of(trips) == ROWS
+    assert (done.rows, done.inserted, done.updated, done.deleted) == (6, 6, 0, 0)
+    (instant,) = trips.timeline().completed_writes
+    assert (done.instant, done.completed) == (instant.requested_time, instant.completion_time)
+    assert done.files == 2
+    assert done.size_bytes > 0
+    assert done.took_ms >= 0
+
+
+def test_relation_of_duckdb_is_written(trips: hoodie.Table) -> None:
+    found = arrow()  # noqa: F841 - named in the query
+    trips.upsert(duckdb.sql("select * from found where n > 1"))
+    assert rows_of(trips) == ROWS[2:]
+
+
+def test_upsert_counts_what_it_sees(tmp_path: Path) -> None:
+    trips = hoodie.create_table(tmp_path / "t", COLUMNS, "id", table_type="cow", buckets=1)
+    trips.upsert(ROWS[:2])
+    done = trips.upsert(ROWS[1:4])
+    assert (done.rows, done.inserted, done.updated) == (3, 2, 1)
+
+
+def test_pandas_numbers_with_gaps_are_whole_again(trips: hoodie.Table) -> None:
+    rows = pd.DataFrame({"id": ["1", "2"], "city": None, "n": [1, None], "f": [1, 2], "at": None})
+    assert rows["n"].dtype == "float64"
+    trips.upsert(rows)
+    assert trips.scan(["n", "f"]).to_arrow().sort_by("f").to_pylist() == [
+        {"n": 1, "f": 1.0},
+        {"n": None, "f": 2.0},
+    ]
+
+
+def test_no_rows_are_no_commit(trips: hoodie.Table) -> None:
+    assert trips.upsert(arrow().slice(0, 0)).instant is None
+    assert trips.upsert([]).instant is None
+    assert trips.timeline().instants == ()
+    with pytest.raises(errors.InvalidInputError, match="'x' is not in the table"):
+        trips.upsert(pa.table({"x": pa.array([], pa.int64())}))
+
+
+ZONED = frame().assign(at=frame()["at"].dt.tz_localize("Europe/Oslo"))
+FINE = frame().assign(at=pd.Timestamp("2026-01-01T00:00:00.123456789"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        (3, "the rows are of type int, expected something with __arrow_c_stream__"),
+        ("x", "the rows are of type str"),
+        ({"id": 1}, "the rows are a dict, expected a list of dicts, or a dict of lists"),
+        ({"id": ["1"], "n": [1, 2]}, "the lists differ in length"),
+        (iter([3]), "gave a value of type int, expected record batches or tables"),
+        (frame().assign(n=[1, "x", 3, 4, 5, 6]), "column 'n' has values of different types"),
+        (frame().assign(n=0.5), "column 'n' is double, expected int64"),
+        (ZONED, "column 'at' is timestamp[us, tz=Europe/Oslo], expected timestamp[us]"),
+        (FINE, "column 'at' is timestamp[ns], which a table holds as timestamp[us], and a value"),
+        (frame().assign(id=None), "column 'id' has null or empty, which is not a record key"),
+        (frame().drop(columns="n"), "column 'n' (int64) is missing"),
+        (frame().assign(m=1), "column 'm' is not in the table"),
+        (frame().rename(columns={"n": 7}), "a column named 7, expected texts as names"),
+        ([{**ROWS[0], "n": "abc"}], "column 'n' has a value that is not int64"),
+        ([{**ROWS[0], "f": object()}], "column 'f' has a value that is not double"),
+        (pa.table({"id": ["1"]}).to_reader(), "column 'city' (string) is missing"),
+        ([arrow(), arrow().select(["id"])], "a record batch with other columns than the first"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_before_anything_is_written(
+    trips: hoodie.Table, rows: object, complaint: str
+) -> None:
+    with pytest.raises(errors.InvalidInputError, match=re.escape(complaint)):
+        trips.upsert(rows)
+    assert trips.timeline().instants == ()
+    assert trips.check(trips._writer.transaction.settings) == []
+
+
+class BoomError(Exception):
+    pass
+
+
+def breaking(count: int) -> Iterator[pa.RecordBatch]:
+    yield from arrow().to_batches(max_chunksize=1)[:count]
+    raise BoomError
+
+
+def fail_in_a_transaction(table: hoodie.Table, *, fails_inside: bool) -> None:
+    with table.transaction("etl", 1) as tx:
+        tx.upsert(ROWS)
+        if fails_inside:
+            raise BoomError
+        tx.upsert(breaking(4))
+
+
+@pytest.mark.parametrize("memory_bytes", [streaming.MEMORY_BYTES, 100])
+def test_generator_that_raises_in_the_middle_publishes_nothing(
+    trips: hoodie.Table, monkeypatch: pytest.MonkeyPatch, memory_bytes: int
+) -> None:
+    monkeypatch.setattr(streaming, "MEMORY_BYTES", memory_bytes)
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 50)
+    with pytest.raises(BoomError):
+        trips.upsert(breaking(4))
+    for fails_inside in (False, True):
+        with pytest.raises(BoomError):
+            fail_in_a_transaction(trips, fails_inside=fails_inside)
+    assert trips.timeline().instants == ()
+    assert trips.scan().count() == 0
+    trips.upsert(ROWS)
+    assert trips.scan().count() == 6
+
+
+def test_streams_are_read_once_and_in_pieces(
+    trips: hoodie.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "MEMORY_BYTES", 100)
+    monkeypatch.setattr(streaming, "PIECE_BYTES", 50)
+    taken: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(arrow().to_batches(max_chunksize=1)):
+            taken.append(number)
+            yield batch
+
+    reader = inputs.data_of(batches(), trips.schema.arrow)
+    assert isinstance(reader, pa.RecordBatchReader)
+    assert len(taken) <= 1
+    trips.upsert(reader)
+    assert taken == list(range(6))
+    assert rows_of(trips) == ROWS
+    assert isinstance(inputs.data_of(arrow(), trips.schema.arrow), pa.RecordBatchReader)
+
+
+@pytest.mark.parametrize("where", ["n > 3", pc.field("n") > 3, [("n", ">", 3)]])
+def test_rows_are_deleted_by_a_filter_of_any_form(parted: hoodie.Table, where: object) -> None:
+    done = parted.delete(where)
+    assert done.deleted == 2
+    assert rows_of(parted) == ROWS[:4]
+    assert parted.delete("n > 3").instant is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["4", "5", "none"],
+        {"4", "5"},
+        pa.array(["4", "5"]),
+        pd.Series(["4", "5"]),
+        pl.Series(["4", "5"]),
+        pa.table({"id": ["4", "5"], "city": ["Oslo", "Rome"]}),
+        [{"id": "4", "city": "Oslo"}, {"id": "5", "city": "Rome"}],
+    ],
+)
+def test_rows_are_deleted_by_their_keys(parted: hoodie.Table, keys: object) -> None:
+    parted.delete(keys=keys)
+    assert rows_of(parted) == ROWS[:4]
+
+
+def test_keys_of_a_table_without_partitions_need_no_look_at_it(trips: hoodie.Table) -> None:
+    trips.upsert(ROWS)
+    other = hoodie.open_table(trips.uri, concurrency="nbcc")
+    other.delete(keys=["4", "5", "none"])
+    assert rows_of(trips) == ROWS[:4]
+    assert trips.delete(keys=[]).instant is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "complaint"),
+    [
+        ({}, errors.InvalidInputError, "expected either where=... or keys=..."),
+        ({"where": "n = 1", "keys": ["1"]}, errors.InvalidInputError, "expected either"),
+        ({"keys": 3}, errors.InvalidInputError, "the rows are of type int"),
+        ({"keys": [[1]]}, errors.InvalidInputError, "column 'id' has a value that is not string"),
+        ({"where": "no = 1"}, errors.NotFoundError, "there is no column 'no'"),
+    ],
+)
+def test_deletes_that_say_nothing_are_refused(
+    parted: hoodie.Table, arguments: dict[str, object], error: type[Exception], complaint: str
+) -> None:
+    with pytest.raises(error, match=re.escape(complaint)):
+        parted.delete(**arguments)
+    assert rows_of(parted) == ROWS
+
+
+def test_columns_of_chosen_rows_are_set(parted: hoodie.Table) -> None:
+    done = parted.update({"f": pc.field("f") * 2 + 1, "at": None}, "n >= 4")
+    assert done.rows == 2
+    expected = [{**each, "f": each["n"] + 1.0, "at": None} for each in ROWS[4:]]
+    assert rows_of(parted) == [*ROWS[:4], *expected]
+    assert parted.update({"n": 0}, "n = 77").instant is None
+    assert parted.update({"n": 0}).rows == 6
+    assert parted.scan(where="n = 0").count() == 6
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "complaint"),
+    [
+        ({}, errors.InvalidInputError, "expected a dict of columns and what they are set to"),
+        (3, errors.InvalidInputError, "expected a dict of columns"),
+        ({"id": "x"}, errors.InvalidInputError, "column 'id' is part of the record key or of"),
+        ({"city": "x"}, errors.InvalidInputError, "column 'city' is part of the record key or of"),
+        ({"no": 1}, errors.NotFoundError, "there is no column 'no'; the columns are id, city"),
+        ({"n": "x"}, errors.InvalidInputError, "column 'n' is int64, and 'x' is not one"),
+        ({"n": pc.field("city")}, errors.InvalidInputError, "and city does not become one"),
+        ({"n": pc.field("no")}, errors.InvalidInputError, "and no does not become one: No match"),
+    ],
+)
+def test_updates_that_do_not_fit_are_refused(
+    parted: hoodie.Table, values: object, error: type[Exception], complaint: str
+) -> None:
+    with pytest.raises(error, match=re.escape(complaint)):
+        parted.update(values)
+    assert rows_of(parted) == ROWS
+
+
+def test_update_to_null_is_refused_where_null_changes_nothing(tmp_path: Path) -> None:
+    made = hoodie.create_table(tmp_path / "t", COLUMNS, "id", partial_updates=True)
+    with pytest.raises(errors.InvalidInputError, match="null, which changes nothing in a table"):
+        made.update({"n": None})
+
+
+def test_change_of_another_writer_during_an_update_is_a_conflict(parted: hoodie.Table) -> None:
+    """Rows are selected after the write has begun, so none is lost."""
+    uri = parted.uri
+    first = hoodie.open_table(uri, concurrency="occ", writer_id="a")
+    second = hoodie.open_table(uri, concurrency="occ", writer_id="b")
+    read_now = type(first)._read_now
+    calls: list[int] = []
+
+    def read(columns: list[str], where: object) -> pa.RecordBatchReader:
+        found = read_now(first, columns, where)
+        calls.append(1)
+        if len(calls) == 2:  # The first call looks whether there is anything to do.
+            second.upsert([{**ROWS[2], "n": 500}])
+        return found
+
+    first._read_now = read  # type: ignore[method-assign]
+    with pytest.raises(errors.WriteConflictError):
+        first.update({"f": 9.0}, "n = 2")
+    assert rows_of(parted)[2] == {**ROWS[2], "n": 500}
+
+
+@pytest.mark.parametrize("change", ["delete", "update"])
+def test_non_blocking_writer_changes_no_rows_by_a_filter(parted: hoodie.Table, change: str) -> None:
+    other = hoodie.open_table(parted.uri, concurrency="nbcc")
+    with pytest.raises(errors.ConfigurationError, match=f"cannot be {change}d by a filter in mode"):
+        other.delete("n = 1") if change == "delete" else other.update({"n": 1}, "n = 1")
+
+
+def test_overwrite_replaces_the_table_or_partitions(parted: hoodie.Table) -> None:
+    row = {**ROWS[0], "id": "new"}
+    parted.overwrite([row], replace="partitions")
+    assert [each["id"] for each in rows_of(parted)] == ["1", "3", "5", "new"]
+    parted.overwrite([], replace=["Rome"])
+    assert rows_of(parted) == [row]
+    parted.overwrite(ROWS[1:3])
+    assert rows_of(parted) == ROWS[1:3]
+    parted.overwrite([])
+    assert rows_of(parted) == []
+    with pytest.raises(errors.InvalidInputError, match="expected 'table', 'partitions', or a list"):
+        parted.overwrite(ROWS, replace="some")
+
+
+def test_bulk_inserts_sort_their_rows(trips: hoodie.Table) -> None:
+    done = trips.insert(ROWS, bulk=True, sort_by="n")
+    assert (done.rows, done.inserted) == (6, 6)
+    assert rows_of(trips) == ROWS
+    with pytest.raises(errors.InvalidInputError):
+        trips.insert(ROWS, sort_by="n")
+
+
+def test_batch_is_written_once(trips: hoodie.Table) -> None:
+    etl = hoodie.open_table(trips.uri, writer_id="etl")
+    assert not etl.upsert(ROWS[:2], batch_id="b1").is_repeated
+    again = etl.upsert(ROWS[2:], batch_id="b1")
+    assert (again.is_repeated, again.rows, again.batch_id) == (True, 0, "b1")
+    assert rows_of(trips) == ROWS[:2]
+    with pytest.raises(errors.InvalidInputError, match="batch_id without a writer_id"):
+        trips.upsert(ROWS, batch_id="b2")
+
+
+def test_transaction_is_one_commit_and_made_once(trips: hoodie.Table) -> None:
+    for attempt in range(2):
+        with trips.transaction("etl", 42) as tx:
+            assert tx.is_done is (attempt == 1)
+            tx.upsert(ROWS[:3])
+            # The same columns in another order, and a later version of a row.
+            tx.upsert(arrow().slice(3).select(["n", "at", "id", "f", "city"]))
+            tx.upsert([{**ROWS[0], "n": 100}])
+        assert tx.result is not None
+        assert tx.result.is_repeated is (attempt == 1)
+        assert tx.result.batch_id == "42"
+    assert rows_of(trips) == [{**ROWS[0], "n": 100}, *ROWS[1:]]
+    assert len(trips.timeline().completed_writes) == 1
+    assert trips.committed_batches("etl") == {"42"}
+
+
+def test_transaction_holds_one_operation(trips: hoodie.Table) -> None:
+    mixed = trips.transaction("etl", 1)
+    mixed.upsert(ROWS)
+    with pytest.raises(errors.InvalidInputError, match="with upsert cannot delete as well"):
+        mixed.delete(ROWS[:1])
+    unlike = trips.transaction("etl", 1)
+    unlike.delete([{"id": "1"}])
+    unlike.delete(ROWS[:1])
+    with pytest.raises(errors.InvalidInputError, match="expected the same in all of them"):
+        unlike.__exit__(None, None, None)
+    with trips.transaction("etl", 1) as tx:
+        pass
+    assert tx.result == outcomes.Written(batch_id="1")
+    with pytest.raises(errors.InvalidInputError, match="the transaction has ended"):
+        tx.upsert(ROWS)
+    with pytest.raises(errors.InvalidInputError, match="batch id '' has 0 characters"):
+        trips.transaction("etl", "")
+    assert trips.timeline().instants == ()
+
+
+@pytest.mark.parametrize("operation", ["insert", "delete", "overwrite"])
+def test_transaction_of_each_operation(trips: hoodie.Table, operation: str) -> None:
+    trips.upsert(ROWS[:2])
+    with trips.transaction("etl", operation) as tx:
+        getattr(tx, operation)(ROWS[1:2] if operation == "delete" else ROWS[2:3])
+    expected = {"insert": ROWS[:3], "delete": ROWS[:1], "overwrite": ROWS[2:3]}
+    assert rows_of(trips) == expected[operation]
