@@ -45,6 +45,8 @@ _COMMANDS = {
     "create": ("Tables", "Create an empty table."),
     "write": ("Tables", "Write the rows of files into a table, in one commit."),
     "read": ("Tables", "Read the rows of a table."),
+    "count": ("Tables", "Count the rows of a table."),
+    "sql": ("Tables", "Query tables by DuckDB."),
     "changes": ("Tables", "Read what changed in a table since a position."),
     "history": ("Tables", "Show what became of one row: each write that changed it."),
     "delete": ("Tables", "Delete the rows that match a filter, in one commit."),

@@ -142,17 +142,86 @@ def _scanner(rows: Rows, columns: Columns, where: pc.Expression | None) -> datas
     """Return what reads some columns, or expressions of them, of the rows that a filter keeps."""
     if columns is None:
         columns = rows.schema.names
-    if isinstance(columns, Mapping):
-        names = list(
-            dict.fromkeys(
-                name
-                for each in columns.values()
-                for name in filters.columns_of_value(each, rows.schema)
-            )
-        )
-        found = rows.narrowed(names, where).to_batches()
-        return dataset.Scanner.from_batches(found, columns=dict(columns))
-    return dataset.Scanner.from_batches(rows.narrowed(list(columns), where).to_batches())
+    if not isinstance(columns, Mapping):
+        return _Scanner(rows.narrowed(list(columns), where).to_batches())
+    names = dict.fromkeys(
+        name for each in columns.values() for name in filters.columns_of_value(each, rows.schema)
+    )
+    found = rows.narrowed(list(names), where).to_batches()
+    values = dict(columns)
+
+    def computed(batch: pa.Table) -> pa.Table:
+        return dataset.InMemoryDataset(batch).to_table(columns=values)
+
+    results = (
+        batch for each in found for batch in computed(pa.Table.from_batches([each])).to_batches()
+    )
+    empty = computed(found.schema.empty_table()).schema
+    return _Scanner(pa.RecordBatchReader.from_batches(empty, results))
+
+
+class _Scanner(dataset.Scanner):  # type: ignore[misc] # pyarrow has no types
+    """What a scan gives, asked for by whoever wants it.
+
+    A scanner of Arrow's own asks for rows in a thread of Arrow, even if nobody wants any more: a
+    process that ends meanwhile, as after a query that failed, is aborted.
+    """
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        """Take the rows."""
+        self._reader = reader
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """The columns."""
+        return self._reader.schema
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """The columns."""
+        return self._reader.schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows."""
+        return self._reader
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        return iter(self._reader)
+
+    def scan_batches(self) -> Iterator[dataset.TaggedRecordBatch]:
+        """Yield the rows, without saying which fragment they are of."""
+        return (dataset.TaggedRecordBatch(each, None) for each in self._reader)
+
+    def to_table(self) -> pa.Table:
+        """Return all rows."""
+        return self._reader.read_all()
+
+    def count_rows(self) -> int:
+        """Return how many rows there are."""
+        return sum(int(batch.num_rows) for batch in self._reader)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Return the first rows."""
+        found, count = [], 0
+        with self._reader as batches:
+            for batch in batches:
+                found.append(batch)
+                count += batch.num_rows
+                if count >= num_rows:
+                    break
+        return pa.Table.from_batches(found, self._reader.schema).slice(0, num_rows)
+
+    def take(self, indices: Any) -> pa.Table:  # noqa: ANN401 - integers of any kind
+        """Return some rows by their positions, after all were read."""
+        return self.to_table().take(indices)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a capsule of Arrow's C stream interface."""
+        return self._reader.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<Scanner of {', '.join(self._reader.schema.names)}>"
 
 
 class HoodieDataset(dataset.Dataset):  # type: ignore[misc] # pyarrow has no types

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from hoodie import environment, errors, table
-from hoodie.cli import command, options, output, progress, quantities, row_files, tables
-from hoodie.cli.views import outcomes
+from hoodie.cli import command, options, output, progress, quantities, row_files, row_output, tables
 from hoodie.maintenance import consumers
 from hoodie.read import change_data
 from hoodie.read import changes as row_changes
@@ -110,10 +109,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
         raise typer.BadParameter("--net goes with --cdc")
     if cdc and (no_deletes or or_all):
         raise typer.BadParameter("--no-deletes and --or-all do not go with --cdc")
-    is_file = output_path != row_files.STANDARD_OUTPUT
-    if is_file:
-        row_files.check_path(output_path)
-        row_files.check_outside(output_path, uri)
+    row_output.check(output_path, uri)
     begin = since if position is None else _kept(Path(position))
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
@@ -141,14 +137,8 @@ def changes(  # noqa: PLR0913 - a parameter an option
             )
         display.phase("reading")
         rows = found.read()
-        if is_file:
-            count = row_files.write_file(rows, output_path, display.rows)
-            display.close()
-            shown = outcomes.ReadDocument(table=opened.uri, output=output_path, rows=count)
-            if as_json:
-                output.document(shown)
-            else:
-                output.line(outcomes.read_line(shown))
+        if output_path != row_files.STANDARD_OUTPUT:
+            row_output.to_file(rows, opened.uri, output_path, display, as_json=as_json)
         else:
             row_files.write_standard_output(rows, display.rows, is_json=as_json)
             display.close()

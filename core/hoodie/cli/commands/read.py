@@ -4,18 +4,15 @@ from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 from hoodie import environment, errors
-from hoodie.cli import command, options, output, progress, quantities, row_files, tables
-from hoodie.cli.views import outcomes, read_plans, rows
+from hoodie.cli import command, options, output, progress, row_files, row_output, tables
+from hoodie.cli.views import read_plans
 from hoodie.model import column_names, moments, partition_columns, predicates, schemas
 from hoodie.read import travel
 from hoodie.read import where as where_text
 from hoodie.storage import counted
-
-LIMIT_AT_TERMINAL = 20
 
 DETAILS = """Reads any table of version 8 or 9, copy-on-write or merge-on-read, created by hoodie or
 by Apache Hudi. A terminal shows 20 rows; a pipe receives all rows as CSV, or with --json as JSON
@@ -129,7 +126,7 @@ def read(  # noqa: PLR0913 - a parameter an option
             metavar="N",
             min=0,
             help="Show at most N rows.",
-            show_default=f"all; {LIMIT_AT_TERMINAL} at a terminal",
+            show_default=f"all; {row_output.LIMIT_AT_TERMINAL} at a terminal",
         ),
     ] = None,
     explain: Annotated[
@@ -159,10 +156,7 @@ def read(  # noqa: PLR0913 - a parameter an option
             as_json=as_json,
         )
         return
-    is_file = output_path != row_files.STANDARD_OUTPUT
-    if is_file:
-        row_files.check_path(output_path)
-        row_files.check_outside(output_path, uri)
+    row_output.check(output_path, uri)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         there = opened.columns_of(partition_columns.Source.FILE, moment).names
@@ -175,13 +169,7 @@ def read(  # noqa: PLR0913 - a parameter an option
             partition_values=partition_values,
             as_of=moment,
         )
-        if is_file:
-            _to_file(_limited(found, limit), opened.uri, output_path, display, as_json=as_json)
-        elif as_json or not output.is_terminal():
-            rows_out = _limited(found, limit)
-            row_files.write_standard_output(rows_out, display.rows, is_json=as_json)
-        else:
-            _to_terminal(found, LIMIT_AT_TERMINAL if limit is None else limit, display)
+        row_output.deliver(found, opened.uri, output_path, limit, display, as_json=as_json)
 
 
 def _explain(
@@ -216,43 +204,6 @@ def _explain(
     output.grid(read_plans.grid(shown))
     for line in read_plans.lines(shown):
         output.line(line)
-
-
-def _to_file(
-    found: pa.RecordBatchReader,
-    uri: str,
-    path: str,
-    display: progress.Display,
-    *,
-    as_json: bool,
-) -> None:
-    """Write rows to a file and tell how many."""
-    count = row_files.write_file(found, path, display.rows)
-    display.close()
-    shown = outcomes.ReadDocument(table=uri, output=path, rows=count)
-    if as_json:
-        output.document(shown)
-    else:
-        output.line(outcomes.read_line(shown))
-
-
-def _to_terminal(found: pa.RecordBatchReader, limit: int, display: progress.Display) -> None:
-    """Print rows, and whether they are all."""
-    # One more row tells whether there are more.
-    data = row_files.head(found, limit + 1).read_all()
-    display.close()
-    output.grid(rows.grid(data.slice(0, limit)))
-    if data.num_rows > limit:
-        output.note(
-            f"the first {quantities.counted(limit, 'row')}; more with --limit N, all with "
-            "--output FILE"
-        )
-    else:
-        output.note(quantities.counted(data.num_rows, "row"))
-
-
-def _limited(found: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
-    return found if limit is None else row_files.head(found, limit)
 
 
 def _columns(text: str | None, there: list[str], *, is_meta_wanted: bool) -> list[str] | None:

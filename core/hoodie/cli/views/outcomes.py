@@ -92,6 +92,19 @@ class DeleteDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CountDocument:
+    """How many rows a table has.
+
+    Attributes:
+        table: The table's URI.
+        rows: Those that the filter keeps.
+    """
+
+    table: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactDocument:
     """What a compaction did.
 

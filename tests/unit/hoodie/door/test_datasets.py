@@ -1,6 +1,7 @@
 """Datasets: which columns and file slices each engine reads of a query."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -212,3 +213,40 @@ def test_fragment_is_a_file_slice(trips: hoodie.Table) -> None:
     with pytest.raises(errors.InvalidInputError, match="No match for FieldRef"):
         trips.dataset().to_table(filter=pc.field("no") == 1)
     assert isinstance(one.rows, datasets.Slice)
+
+
+class Counted:
+    """Rows that tell how many batches were asked for."""
+
+    schema = pa.schema([("id", pa.int64())])
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def narrowed(self, columns: object = None, where: object = None) -> "Counted":
+        return self
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        def batches() -> Iterator[pa.RecordBatch]:
+            for number in range(100):
+                self.asked += 1
+                yield pa.record_batch({"id": pa.array([number], pa.int64())}, self.schema)
+
+        return pa.RecordBatchReader.from_batches(self.schema, batches())
+
+    def count(self) -> int:
+        return 100
+
+    def fragments(self) -> list[datasets.HoodieFragment]:
+        return []
+
+
+@pytest.mark.parametrize("columns", [None, {"twice": pc.field("id") * 2}])
+def test_no_batch_is_asked_for_that_nobody_takes(columns: dict[str, pc.Expression] | None) -> None:
+    # A thread of Arrow that still asked for some when the process ended would abort it.
+    rows = Counted()
+    reader = datasets.HoodieDataset(rows).scanner(columns).to_reader()
+    assert reader.read_next_batch().num_rows == 1
+    time.sleep(0.05)
+    assert rows.asked == 1
+    assert rows.asked + reader.read_all().num_rows == 100
