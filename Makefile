@@ -158,7 +158,7 @@ image: setup ## build the container image, no registry needed; prints the archiv
 	@$(BIN)/python tools/image.py
 
 .PHONY: bench
-bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md, RETENTION.md, METADATA.md, INDEXES.md, INDEX_BUILDS.md
+bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md, RETENTION.md, METADATA.md, INDEXES.md, INDEX_BUILDS.md, STREAMS.md
 	@echo "==> Running the benchmarks side by side with Apache Hudi"
 	@$(BIN)/python benchmarks/run.py
 	@echo "==> Measuring cleaning, archiving and long histories"
@@ -169,6 +169,8 @@ bench: setup setup-peer ## run beside Apache Hudi on the same data; writes bench
 	@$(BIN)/python benchmarks/indexes.py
 	@echo "==> Measuring indexes that are built beside writers"
 	@$(BIN)/python benchmarks/index_builds.py
+	@echo "==> Measuring streams on Spark"
+	@$(BIN)/python benchmarks/streams.py
 
 .PHONY: bench-large
 bench-large: setup setup-peer ## the same with 20 million rows, and 10 million by each index, in some hours; writes benchmarks/LARGE.md, INDEXES.md
