@@ -20,7 +20,7 @@ from support.peer.judge import Judge, Query, QueryType
 from support.peer.peer_options import PeerTable
 from support.tables.streams import read_batch
 
-POINT = pa.struct([("x", pa.int32()), ("label", pa.string())])
+POINT = pa.struct([("x", pa.int32()), ("label", pa.string()), ("day", pa.date32())])
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),
@@ -38,6 +38,7 @@ SCHEMA = pa.schema(
         ("point", POINT),
         ("numbers", pa.list_(pa.int64())),
         ("by_name", pa.map_(pa.string(), pa.int64())),
+        ("times", pa.list_(pa.timestamp("us", "UTC"))),
     ]
 )
 AT = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, datetime.UTC)
@@ -61,9 +62,10 @@ def entry(number: int, ts: int) -> dict[str, Any]:
         "at": AT,
         "raw": b"\x00\xff",
         "text": 'ü "quoted" \\ \n\t/',
-        "point": {"x": 1, "label": "one"},
+        "point": {"x": 1, "label": "one", "day": AT.date()},
         "numbers": [1, 2],
         "by_name": [("a", 1)],
+        "times": [AT],
     }
 
 
@@ -77,18 +79,31 @@ def test_images_are_the_same_texts(merge_on_read: bool, judge: Judge, tmp_path: 
     query = Query(type=QueryType.INCREMENTAL, begin="000", options=change_data.CDC)
     theirs = judge.read(path, query, meta_columns=True).to_pylist()
     ours = read_batch(data_source.HoodieDataSource({"path": str(path), **CDC}))
-    print(theirs)
-    print(ours)
     assert sorted(map(shown, ours)) == sorted(map(shown, theirs))
+    assert values(ours, "price") == {'"12.50"'}
+    assert values(ours, "raw") == {'"AP8="'}
+    # Bytes of its own log files are other texts than those of data files, and decimals are lost.
+    stored = set() if merge_on_read else {"[0, 0, 4, -30]"}
+    assert values(theirs, "price") == {'{"zero": false}', *stored}
+    assert values(theirs, "raw") == {'"AP8="', *({'"\\u0000\\u00ff"'} if stored else ())}
 
 
 def shown(row: dict[str, Any]) -> str:
     images = [
-        text and list(without_meta_columns(json.loads(text)).items())
-        for text in (row["before"], row["after"])
+        text and list(compared(json.loads(text)).items()) for text in (row["before"], row["after"])
     ]
     return repr((row["ts_ms"], row["op"], *images))
 
 
-def without_meta_columns(image: dict[str, Any] | None) -> dict[str, Any]:
-    return {key: value for key, value in (image or {}).items() if not key.startswith("_hoodie_")}
+def compared(image: dict[str, Any]) -> dict[str, Any]:
+    """Return an image without what it has of Apache Hudi by the way: meta columns and nulls."""
+    return {
+        key: value
+        for key, value in image.items()
+        if value is not None and not key.startswith("_hoodie_") and key not in {"price", "raw"}
+    }
+
+
+def values(rows: list[dict[str, Any]], name: str) -> set[str]:
+    images = [json.loads(row[side]) for row in rows for side in ("before", "after") if row[side]]
+    return {json.dumps(image[name]) for image in images if image.get(name) is not None}

@@ -41,9 +41,12 @@ def _encode(batch: pa.RecordBatch) -> bytes:
 
 
 def objects(batch: pa.RecordBatch) -> pa.Array:
-    """Return rows of a column or more as texts, each without its columns that are null."""
+    """Return rows of a column or more as texts, each without its columns that are null.
+
+    Maps are objects.
+    """
     fields = [
-        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", _texts(column), ""), "")
+        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", _texts(column, "lossy"), ""), "")
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     joined = pc.binary_join_element_wise(*fields, "")
@@ -54,8 +57,13 @@ def _key(name: str) -> str:
     return f"{json.dumps(name, ensure_ascii=False)}:"
 
 
-def _texts(column: pa.Array) -> pa.Array:
-    """Return the values as JSON; null where there is none."""
+def _texts(column: pa.Array, maps: str | None = None) -> pa.Array:
+    """Return the values as JSON; null where there is none.
+
+    Args:
+        column: The values.
+        maps: As of `pa.Array.to_pylist`: None for maps as lists of pairs.
+    """
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         texts = column.cast(pa.string())
@@ -69,7 +77,8 @@ def _texts(column: pa.Array) -> pa.Array:
         escaped = pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), '"', '\\"')
         texts = _quoted(escaped)
     else:
-        texts = pa.array([_by_value(value) for value in column.to_pylist()], pa.string())
+        found = column.to_pylist(maps_as_pydicts=maps)
+        texts = pa.array([_by_value(value) for value in found], pa.string())
     return texts
 
 

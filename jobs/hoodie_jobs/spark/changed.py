@@ -13,7 +13,7 @@ microseconds, as Spark's rows hold them, and bytes are base64.
 Source: `CDCRelation.scala`, `InternalRowToJsonStringConverter.scala` (1.2.0).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -28,6 +28,7 @@ from hoodie.read import change_data, changed_rows, changes, positions, row_versi
 from hoodie_jobs.spark import packing, read_options
 
 Planned: TypeAlias = changes.Changes | change_data.ChangeData
+Retype: TypeAlias = Callable[[pa.DataType], pa.DataType]
 Part: TypeAlias = changes.Part | row_versions.VersionTask
 
 _IMAGES = (values.BEFORE, values.AFTER)
@@ -166,12 +167,27 @@ def _texts(images: pa.StructArray) -> pa.Array:
 
 
 def _as_numbers(column: pa.Array) -> pa.Array:
-    """Return days and times as the numbers that Spark's rows have."""
-    if pa.types.is_date32(column.type):
-        return column.cast(pa.int32())
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    return column
+    """Return days and times as the numbers that Spark's rows have, nested ones too."""
+    in_us = _with_times(column.type, lambda kind: pa.timestamp("us", kind.tz), lambda kind: kind)
+    in_numbers = _with_times(in_us, lambda _: pa.int64(), lambda _: pa.int32())
+    return column if in_numbers == column.type else column.cast(in_us).cast(in_numbers)
+
+
+def _with_times(kind: pa.DataType, of_time: Retype, of_day: Retype) -> pa.DataType:
+    """Return a type with other ones for its days and times."""
+    if pa.types.is_timestamp(kind):
+        return of_time(kind)
+    if pa.types.is_date32(kind):
+        return of_day(kind)
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_with_times(each.type, of_time, of_day)) for each in kind])
+    if pa.types.is_map(kind):
+        key = kind.key_field.with_type(_with_times(kind.key_type, of_time, of_day))
+        return pa.map_(key, kind.item_field.with_type(_with_times(kind.item_type, of_time, of_day)))
+    if pa.types.is_list(kind):
+        item = kind.value_field
+        return pa.list_(item.with_type(_with_times(item.type, of_time, of_day)))
+    return kind
 
 
 def _size_bytes(part: Part) -> int:
