@@ -158,7 +158,7 @@ image: setup ## build the container image, no registry needed; prints the archiv
 	@$(BIN)/python tools/image.py
 
 .PHONY: bench
-bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md, RETENTION.md, METADATA.md, INDEXES.md, INDEX_BUILDS.md, CHANGES.md
+bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md, RETENTION.md, METADATA.md, INDEXES.md, INDEX_BUILDS.md, CHANGES.md, STREAMS.md
 	@echo "==> Running the benchmarks side by side with Apache Hudi"
 	@$(BIN)/python benchmarks/run.py
 	@echo "==> Measuring cleaning, archiving and long histories"
@@ -171,6 +171,8 @@ bench: setup setup-peer ## run beside Apache Hudi on the same data; writes bench
 	@$(BIN)/python benchmarks/index_builds.py
 	@echo "==> Measuring time travel, increments and change data"
 	@$(BIN)/python benchmarks/changes.py
+	@echo "==> Measuring streams on Spark"
+	@$(BIN)/python benchmarks/streams.py
 
 .PHONY: bench-large
 bench-large: setup setup-peer ## the same with 20 million rows, and 10 million by each index, in some hours; writes benchmarks/LARGE.md, INDEXES.md

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -54,7 +55,15 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.model.change_data import LoggingMode
-from hoodie.read import change_data, increments, planning, positions, streams, travel
+from hoodie.read import (
+    change_data,
+    increments,
+    micro_batches,
+    planning,
+    positions,
+    streams,
+    travel,
+)
 from hoodie.read import changes as row_changes
 from hoodie.read import history as row_history
 from hoodie.read import tasks as read_tasks
@@ -82,6 +91,8 @@ from hoodie.transaction.locks import addresses
 from hoodie.write import keys, replacements, sessions
 
 logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
 
 
 class Table(front.Front):
@@ -369,7 +380,7 @@ class Table(front.Front):
         *,
         consumer: str | None = None,
         columns: Sequence[str] | None = None,
-        until: travel.Given | None = None,
+        until: travel.Given | positions.Position | None = None,
         has_deletes: bool = True,
         is_ordered: bool = False,
         falls_back: bool = False,
@@ -384,7 +395,8 @@ class Table(front.Front):
             consumer: A declared consumer, to begin where it says that it is; all rows of the table
                 if it is not declared. `advance_consumer` records the new position.
             columns: In the order of the result, meta columns allowed; None for all without them.
-            until: The last completion time to read up to; None for the newest.
+            until: The last completion time to read up to, or a position that was returned before;
+                None for the newest.
             has_deletes: Whether keys that are gone are returned; without them the versions of then
                 are not needed.
             is_ordered: End below the first write that was requested after one that is pending.
@@ -402,7 +414,7 @@ class Table(front.Front):
         source = self._changed_source()
         wanted = row_changes.Wanted(
             begin=self._since(since) if consumer is None else self._where_is(consumer),
-            until=None if until is None else self._completion_time(until),
+            until=self._until(until),
             columns=self._checked_columns(columns),
             has_deletes=has_deletes,
             is_ordered=is_ordered,
@@ -420,7 +432,7 @@ class Table(front.Front):
         *,
         consumer: str | None = None,
         columns: Sequence[str] | None = None,
-        until: travel.Given | None = None,
+        until: travel.Given | positions.Position | None = None,
         is_ordered: bool = False,
         is_net: bool = False,
     ) -> change_data.ChangeData:
@@ -434,7 +446,8 @@ class Table(front.Front):
             since: A position, an instant or a time; None for the table's first write.
             consumer: As of `changes`; from the first write if it is not declared.
             columns: Of the rows before and after, meta columns allowed; None for all without them.
-            until: The last completion time to read up to; None for the newest.
+            until: The last completion time to read up to, or a position that was returned before;
+                None for the newest.
             is_ordered: End below the first write that was requested after one that is pending.
             is_net: Return one change of each key, of all writes together.
 
@@ -449,7 +462,7 @@ class Table(front.Front):
         begin = self._since(since) if consumer is None else self._where_is(consumer)
         wanted = change_data.Wanted(
             since=positions.BEGINNING if begin is None else begin,
-            until=None if until is None else self._completion_time(until),
+            until=self._until(until),
             columns=self._checked_columns(columns),
             is_ordered=is_ordered,
             is_net=is_net,
@@ -503,6 +516,73 @@ class Table(front.Front):
             lambda snapshot: row_history.plan(self._changed_source(), snapshot, wanted),
         )
 
+    def next_position(
+        self,
+        since: str | datetime | positions.Position | None,
+        limit: micro_batches.Limit = micro_batches.NO_LIMIT,
+        *,
+        until: positions.Position | None = None,
+        is_ordered: bool = False,
+    ) -> positions.Position | None:
+        """Return up to where a stream reads next, by `changes` or `change_data` with `until`.
+
+        Args:
+            since: Where it is; None for the table's first write.
+            limit: How much it reads at most.
+            until: A position beyond which it does not go.
+            is_ordered: As of `changes`.
+
+        Returns:
+            A position; None if no write has completed since.
+
+        Raises:
+            HoodieError: As `changes`.
+        """
+        begin = self._since(since)
+        wanted = micro_batches.Wanted(
+            since=positions.BEGINNING if begin is None else begin,
+            limit=limit,
+            until=until,
+            is_ordered=is_ordered,
+        )
+        source = self._changed_source()
+        return self._of_timeline(
+            lambda timeline: micro_batches.next_position(source, timeline, wanted)
+        )
+
+    def position(
+        self, until: travel.Given | positions.Position | None = None
+    ) -> positions.Position:
+        """Return the position of a reader that has seen all of the table.
+
+        Args:
+            until: A moment up to which it has; None for now.
+
+        Raises:
+            InvalidInputError: It names no moment.
+        """
+        return self._position(self._until(until))
+
+    def consumer_position(self, consumer: str) -> positions.Position | None:
+        """Return where a declared consumer is; None if it is not declared.
+
+        Raises:
+            FormatError: Its file is damaged.
+        """
+        where = self._where_is(consumer)
+        return None if where is None else self._position(where)
+
+    def _position(
+        self, end: positions.Position | instants.InstantTime | None
+    ) -> positions.Position:
+        source = self._changed_source()
+        return self._of_timeline(lambda timeline: increments.ending_of(source, timeline, end)[1])
+
+    def _of_timeline(self, read: Callable[[active.ActiveTimeline], Found]) -> Found:
+        return active.with_contents(
+            self._storage, read, lambda storage: chain.load(storage, self.config)
+        )
+
     def _changed_source(self) -> increments.Source:
         return increments.Source(
             storage=self._storage,
@@ -540,6 +620,15 @@ class Table(front.Front):
             return since
         position = positions.parse(since) if isinstance(since, str) else None
         return position or self._completion_time(since)
+
+    def _until(
+        self, until: travel.Given | positions.Position | None
+    ) -> positions.Position | instants.InstantTime | None:
+        """Return up to where changes are read."""
+        if until is None or isinstance(until, positions.Position):
+            return until
+        position = positions.parse(until) if isinstance(until, str) else None
+        return position or self._completion_time(until)
 
     def _completion_time(self, given: travel.Given) -> instants.InstantTime:
         moment, _ = self._as_of(given)
@@ -586,9 +675,7 @@ class Table(front.Front):
                 return moment, self.schema
             return moment, definition.schema_as_of(self._storage, self.config, timeline, moment)
 
-        return active.with_contents(
-            self._storage, found, lambda storage: chain.load(storage, self.config)
-        )
+        return self._of_timeline(found)
 
     def begin_write(
         self,

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie_jobs.spark import data_source, packing, tables
+from hoodie_jobs.spark import data_source, packing, read_options, tables
 from support.tables import every_type
 from support.tables.job_workshop import Workshop, keep_statistics
 
@@ -35,6 +35,13 @@ def test_snapshot_is_the_tables_rows(spark: SparkSession, written: Workshop) -> 
 def test_read_optimized_leaves_logs_out(spark: SparkSession, written: Workshop) -> None:
     frame = load(spark, written, query="read_optimized")
     assert rows(frame) == {("a", "eu", 1, "x"), ("b", "eu", 2, "y"), ("c", "us", 3, None)}
+
+
+def test_queries_have_the_names_of_apache_hudi(spark: SparkSession, written: Workshop) -> None:
+    named = {"hoodie.datasource.query.type": "read_optimized"}
+    assert rows(load(spark, written, **named)) == rows(load(spark, written, query="read-optimized"))
+    named = {"hoodie.datasource.query.type": "snapshot"}
+    assert rows(load(spark, written, **named)) == set(written.rows().values())
 
 
 def test_partition_values_are_those_of_paths_by_option(
@@ -111,7 +118,9 @@ def test_filters_are_left_to_spark_where_it_pushes_none_down(
 def test_only_small_slices_share_a_partition(
     spark: SparkSession, written: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader = data_source.HoodieReader({"path": written.uri}, load(spark, written).schema)
+    reader = data_source.HoodieReader(
+        read_options.parse({"path": written.uri}), load(spark, written).schema
+    )
     slices = len(written.table().slices())
     assert [len(partition.tasks) for partition in reader.partitions()] == [slices]
     monkeypatch.setattr(packing, "TASK_BYTES_MIN", 1)
@@ -126,7 +135,7 @@ def test_filter_on_partition_or_key_leaves_slices_out(
         (datasource.EqualTo(("region",), "asia"), 1),
         (datasource.EqualTo(("id",), "c"), 2),
     ):
-        reader = data_source.HoodieReader({"path": written.uri}, frame.schema)
+        reader = data_source.HoodieReader(read_options.parse({"path": written.uri}), frame.schema)
         assert list(reader.pushFilters([pushed])) == []
         assert sum(len(partition.tasks) for partition in reader.partitions()) <= slices
 
@@ -139,7 +148,7 @@ def test_filter_leaves_partitions_and_slices_out_by_statistics(
         content = "".join(f"{region}{n},{region},{100 * number + n},\n" for n in range(8))
         workshop.write(workshop.file(region, content), attempt=number + 1)
     frame = load(spark, workshop)
-    reader = data_source.HoodieReader({"path": workshop.uri}, frame.schema)
+    reader = data_source.HoodieReader(read_options.parse({"path": workshop.uri}), frame.schema)
     assert list(reader.pushFilters([datasource.EqualTo(("amount",), 103)])) == []
     planned = [task for partition in reader.partitions() for task in partition.tasks]
     assert {task.file_slice.group.partition_path for task in planned} == {"us"}
@@ -156,7 +165,8 @@ def test_aggregate_over_the_table(spark: SparkSession, written: Workshop) -> Non
     ("options", "message"),
     [
         ({"columns": "colour"}, "there is no column 'colour'"),
-        ({"query": "incremental"}, "option query is 'incremental'"),
+        ({"query": "latest"}, "option query is 'latest'"),
+        ({"hoodie.datasource.read.incr.path.glob": "eu"}, "of Apache Hudi is not supported"),
     ],
 )
 def test_wrong_option_is_told(

@@ -5,9 +5,10 @@ what a read as of its position returns; no key comes twice; every upserted key w
 range, and every deleted one was there.
 """
 
+import pickle
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, event, given, settings
@@ -15,30 +16,10 @@ from hypothesis import strategies as st
 
 from hoodie import errors
 from hoodie.maintenance.consumers import Progress
-from hoodie.model import table_config
 from hoodie.read import changes
 from hoodie.read.changed_rows import CHANGE, DELETE
-from support.tables.random_histories import (
-    COW,
-    EVENT_TIME,
-    KEYS,
-    LOOKED_UP,
-    PARTITIONS,
-    STEPS,
-    Keys,
-    RandomHistory,
-)
-from support.tables.tables import CONFIG
+from support.tables.random_histories import KEYS, KINDS, PARTITIONS, STEPS, Keys, RandomHistory
 
-KINDS = {
-    "mor, partial updates": CONFIG,
-    "mor, commit time": replace(CONFIG, has_partial_updates=False),
-    "mor, event time": EVENT_TIME,
-    "cow": COW,
-    "cow, partial updates": replace(COW, has_partial_updates=True),
-    "cow, keys looked up": LOOKED_UP,
-    "cow, global index": replace(LOOKED_UP, index=table_config.IndexKind.GLOBAL_SIMPLE),
-}
 Key = tuple[str, str]
 
 
@@ -109,6 +90,7 @@ class History(RandomHistory):
 
     def receive(self, reader: Reader, found: changes.Changes) -> None:
         rows = found.read().read_all().to_pylist()
+        assert sorted(map(repr, parts_of(found))) == sorted(map(repr, rows))
         seen: set[Key] = set()
         for row in rows:
             change = row.pop(CHANGE)
@@ -133,6 +115,12 @@ class History(RandomHistory):
         as_of = self.small.table.read(as_of=found.position.time).read_all().to_pylist()
         expected = {(row["id"], row["part"]): row for row in as_of}
         assert reader.held == expected, (reader.held, expected)
+
+
+def parts_of(found: changes.Changes) -> list[dict[str, object]]:
+    """Return changes as processes of their own read them, the last part first."""
+    parts = pickle.loads(pickle.dumps(found.parts()))
+    return [row for part in reversed(parts) for batch in part.read() for row in batch.to_pylist()]
 
 
 steps = st.one_of(

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie.cli import json_lines
+from hoodie.format import json_lines
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SCHEMA = pa.schema(

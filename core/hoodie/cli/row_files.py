@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from hoodie import errors
-from hoodie.cli import json_lines
+from hoodie.format import json_lines
 from hoodie.storage import locations
 
 STANDARD_OUTPUT = "-"

@@ -40,7 +40,7 @@ class Wanted:
 
     Attributes:
         since: Where it is: a position, or a completion time.
-        until: Completion time of the end; None for the newest.
+        until: As in `increments.Wanted`.
         columns: Of the rows before and after.
         is_ordered: As in `increments.Wanted`.
         is_net: Whether the changes of a key by several writes are one.
@@ -49,7 +49,7 @@ class Wanted:
     """
 
     since: positions.Position | instants.InstantTime
-    until: instants.InstantTime | None
+    until: positions.Position | instants.InstantTime | None
     columns: tuple[str, ...]
     is_ordered: bool
     is_net: bool
@@ -119,13 +119,21 @@ class ChangeData:
         """Return the changes, those of a write together, in the order of completion."""
         return pa.RecordBatchReader.from_batches(self.columns, self._batches())
 
+    def tasks(self) -> Iterator[row_versions.VersionTask]:
+        """Yield what processes can read alone, in any order: `row_versions.changes` of each."""
+        for of_write in self._steps_tasks():
+            yield from of_write
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
         engine: Engine = self._source.engine
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
+        for of_write in self._steps_tasks():
+            yield from ahead.streams(row_versions.changes, of_write, engine.parallelism, bound)
+
+    def _steps_tasks(self) -> Iterator[list[row_versions.VersionTask]]:
         sides = Sides(self._snapshot)
         for step in self._steps:
-            tasks = list(tasks_of(self._source, sides, step, self._wanted))
-            yield from ahead.streams(row_versions.changes, tasks, engine.parallelism, bound)
+            yield list(tasks_of(self._source, sides, step, self._wanted))
 
 
 def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> ChangeData:
@@ -162,7 +170,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         steps = steps_of(source, snapshot, found)
     _check_readable(source, snapshot, steps, wanted)
     return ChangeData(
-        position=increments.position_at(source.config, snapshot.timeline, found.end),
+        position=found.position,
         writes=found.data_writes,
         latecomers=found.data_latecomers,
         columns=row_versions.schema_of(source.schema, wanted.columns),
@@ -187,7 +195,7 @@ def _net_step(
             write=None,
             touched=touched,
             before=found.begin,
-            after=moments.Moment(time=found.end),
+            after=found.end,
         ),
     )
 
@@ -231,7 +239,8 @@ def steps_of(
             without = before.without - {write.requested_time}
             after = moments.Moment(time=before.time, without=without)
         else:
-            after = moments.Moment(time=increments.completion_of(write))
+            time = increments.completion_of(write)
+            after = moments.Moment(time=time, without=found.end.without)
         steps.append(replace(done.pop(write.requested_time), before=before, after=after))
         before = after
     return tuple(steps)

@@ -6,13 +6,16 @@ anywhere. So deletes come after the upserts of their partition.
 
 Memory: what is read ahead, and of one partition the keys that are gone; with a global index of the
 whole table.
+
+Other processes read a part each (`Changes.parts`): the upserts of a unit, or the deletes of units
+between which keys may have moved, which are settled there.
 """
 
 import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -22,9 +25,11 @@ from hoodie import errors
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
-from hoodie.model import instants, moments
+from hoodie.index import bucket
+from hoodie.model import instants, table_config
 from hoodie.read import changed_rows, increments, planning, tasks
 from hoodie.read.positions import Position
+from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
 
 logger = logging.getLogger(__name__)
@@ -74,6 +79,18 @@ class Changes:
         """
         return pa.RecordBatchReader.from_batches(self.columns, self._batches())
 
+    def parts(self) -> tuple["Part", ...]:
+        """Return the changes in parts that processes can read alone, in any order."""
+        uri = self.storage.uri
+        rows = [Part(table_uri=uri, columns=self.columns, rows=each) for each in self.slices]
+        upserts = [Part(table_uri=uri, columns=self.columns, upserts=each) for each in self.units]
+        deletes = [
+            Part(table_uri=uri, columns=self.columns, deletes=each)
+            for scope in (self._scopes() if self.has_deletes else ())
+            for each in _settled_alone(scope)
+        ]
+        return (*rows, *upserts, *deletes)
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.is_snapshot:
             yield from self._streamed(_of_slice, self.slices)
@@ -107,12 +124,65 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of changes; it pickles. One of the last three is given.
+
+    Attributes:
+        table_uri: The table's root.
+        columns: Of the rows.
+        rows: A file slice, of which all rows are upserts.
+        upserts: A unit whose upserts are read.
+        deletes: Units whose deletes are read: of their keys none is upserted in other units.
+    """
+
+    table_uri: str
+    columns: pa.Schema
+    rows: tasks.ReadTask | None = None
+    upserts: changed_rows.UnitTask | None = None
+    deletes: tuple[changed_rows.UnitTask, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """The summed size of the files that are read."""
+        if self.rows is not None:
+            return self.rows.file_slice.total_bytes
+        units = self.deletes if self.upserts is None else (self.upserts,)
+        after = [each for unit in units for each in unit.after]
+        before = [each for unit in units for each in unit.before if self.deletes]
+        return sum(each.total_bytes for each in (*before, *after))
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Yield the changes, as `Changes.read` has them.
+
+        Raises:
+            NotFoundError: A file is gone, as after cleaning.
+            FormatError: A file is broken.
+        """
+        if self.rows is not None:
+            yield from _of_slice(self.rows)
+            return
+        storage = locations.open_storage(self.table_uri)
+        if self.upserts is not None:
+            for batch in changed_rows.upserts(self.upserts, storage):
+                yield _shown(batch, self.columns)
+            return
+        gone = _Gone(
+            pa.concat_tables([changed_rows.deletes(each, storage) for each in self.deletes])
+        )
+        # Of one unit the keys that are gone are nowhere in it.
+        for unit in self.deletes if gone and len(self.deletes) > 1 else ():
+            for batch in changed_rows.upserts(replace(unit, columns=()), storage):
+                gone.leave_out(batch.column(batch.num_columns - 1))
+        yield from (_shown(batch, self.columns) for batch in gone.left().to_batches())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What a reader asks for.
 
     Attributes:
         begin: Where it is: a position, or a completion time; None for all rows.
-        until: Completion time of the end; None for the newest.
+        until: As in `increments.Wanted`.
         columns: Of the rows.
         has_deletes: As in `increments.Wanted`.
         is_ordered: As in `increments.Wanted`.
@@ -120,7 +190,7 @@ class Wanted:
     """
 
     begin: Position | instants.InstantTime | None
-    until: instants.InstantTime | None
+    until: Position | instants.InstantTime | None
     columns: tuple[str, ...]
     has_deletes: bool
     is_ordered: bool
@@ -168,8 +238,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
 
 def _all_rows(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Changes:
     """Return all rows of a table, as if each was new."""
-    end = increments.end_of(snapshot.timeline, source.config, source.clock_ms)
-    moment = moments.Moment(time=end if wanted.until is None else min(end, wanted.until))
+    moment, position = increments.ending_of(source, snapshot.timeline, wanted.until)
     past.check_readable(source.storage, snapshot, moment)
     query = tasks.Query(columns=wanted.columns)
     planned = planning.plan(
@@ -180,7 +249,7 @@ def _all_rows(source: increments.Source, snapshot: snapshots.Snapshot, wanted: W
         query,
     )
     return Changes(
-        position=increments.position_at(source.config, snapshot.timeline, moment.time),
+        position=position,
         is_snapshot=True,
         columns=changed_rows.schema_of(source.schema, wanted.columns),
         slices=planned.tasks,
@@ -197,9 +266,12 @@ class _Gone:
         self._waiting: list[pa.Array] = []
         self._count = 0
 
+    def __bool__(self) -> bool:
+        return bool(self._rows.num_rows)
+
     def leave_out(self, keys: pa.Array) -> None:
         """Leave out keys; several times together, since each looks at all that are gone."""
-        if not self._rows.num_rows:
+        if not self:
             return
         self._waiting.append(keys)
         self._count += len(keys)
@@ -217,6 +289,34 @@ class _Gone:
             keys = self._rows.column(self._rows.num_columns - 1)
             self._rows = self._rows.filter(pc.invert(pc.is_in(keys, value_set=found)))
         self._waiting, self._count = [], 0
+
+
+def _settled_alone(
+    scope: Sequence[changed_rows.UnitTask],
+) -> Iterator[tuple[changed_rows.UnitTask, ...]]:
+    """Yield units whose deletes can be settled without the others of a scope.
+
+    A key of a bucket is in no other one, and so in no other file group, unless one of them was
+    retired, and another bucket count or file group follows it.
+    """
+    if all(map(_is_of_buckets, scope)):
+        yield from ((unit,) for unit in scope)
+    elif scope:
+        yield tuple(scope)
+
+
+def _is_of_buckets(unit: changed_rows.UnitTask) -> bool:
+    """Return whether the keys of a unit are in its file groups, and stay there."""
+    config = unit.config
+    after = {each.group for each in unit.after}
+    has_buckets = not config.looks_keys_up and (
+        config.index is not table_config.IndexKind.CONSISTENT_HASHING
+    )
+    return (
+        has_buckets
+        and {each.group for each in unit.before} <= after
+        and all(bucket.own_bucket(each.file_id, config.bucket_count) is not None for each in after)
+    )
 
 
 def _of_slice(task: tasks.ReadTask) -> Iterator[pa.RecordBatch]:

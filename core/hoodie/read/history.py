@@ -303,9 +303,9 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
     Raises:
         ConflictError: A write was rolled back while this looked.
     """
-    found = increments.known_range(
+    found = increments.unseen(
         source,
-        snapshot,
+        snapshot.timeline,
         increments.Wanted(since=wanted.since, until=wanted.until, columns=wanted.columns),
     )
     can_hold = _holders(source, snapshot, wanted, found.begin)
@@ -318,7 +318,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         _can_hold=can_hold,
         _steps=change_data.steps_of(source, snapshot, found, can_hold),
         _gaps=tuple(each for each in gaps if each.group is None or can_hold(each.group)),
-        _end=found.end,
+        _end=found.end.time,
     )
 
 

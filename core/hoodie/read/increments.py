@@ -65,14 +65,15 @@ class Wanted:
 
     Attributes:
         since: Where it is: a position, or a completion time, by which no latecomers are found.
-        until: Completion time of the end; None for the newest.
+        until: The end: a completion time, or a position that was given out, of which no latecomers
+            count, so that the range is the same whenever it is read; None for the newest.
         has_deletes: Whether deleted rows are asked for.
         is_ordered: Whether the range ends below what is still in flight.
         columns: Of the rows.
     """
 
     since: positions.Position | instants.InstantTime
-    until: instants.InstantTime | None = None
+    until: positions.Position | instants.InstantTime | None = None
     has_deletes: bool = True
     is_ordered: bool = False
     columns: tuple[str, ...]
@@ -151,18 +152,17 @@ def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increm
             late, or files are gone that are needed.
         ConflictError: A write was rolled back while this looked.
     """
-    timeline, config = snapshot.timeline, source.config
     found = range_of(source, snapshot, wanted)
-    touched = touched_by(source, timeline, found.writes)
+    touched = touched_by(source, snapshot.timeline, found.writes)
     ends = Ends(
         then=snapshots.as_of(snapshot, found.begin),
-        now=snapshots.as_of(snapshot, moments.Moment(time=found.end)),
+        now=snapshots.as_of(snapshot, found.end),
     )
     units = units_of(source, touched, ends)
     _check_readable(source, snapshot, wanted, units, ends)
     texts = changed_rows.texts_of([each.requested_time for each in found.data_writes])
     return Increment(
-        position=position_at(config, timeline, found.end),
+        position=found.position,
         writes=found.data_writes,
         latecomers=found.data_latecomers,
         tasks=tuple(_task(source, unit, ends, texts, wanted.columns) for unit in units),
@@ -175,14 +175,16 @@ class Range:
 
     Attributes:
         begin: What the reader has seen: the table as of then, without latecomers.
-        end: Completion time up to which it goes.
+        end: The table up to which it goes.
+        position: From which the next one begins.
         writes: All of them, by completion time.
         data_writes: Those of them that are no compactions.
         data_latecomers: Those of these that completed at or below the position.
     """
 
     begin: moments.Moment
-    end: instants.InstantTime
+    end: moments.Moment
+    position: positions.Position
     writes: tuple[instants.Instant, ...]
     data_writes: tuple[instants.Instant, ...]
     data_latecomers: tuple[instants.Instant, ...]
@@ -192,52 +194,105 @@ def range_of(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Ra
     """Return which writes a reader has not seen; the archive, where some were archived.
 
     Raises:
-        InvalidInputError: The position is of another table.
-        GoneError: Writes that the reader has seen were rolled back, or more than can be named came
-            late.
+        InvalidInputError: A position is of another table.
+        GoneError: Writes that the reader has seen, or that are to be read, were rolled back; or
+            more than can be named came late.
     """
     if not isinstance(wanted.since, positions.Position):
         past.check_history(source.storage, snapshot, moments.Moment(time=wanted.since))
-    return known_range(source, snapshot, wanted)
+    return unseen(source, snapshot.timeline, wanted)
 
 
-def known_range(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Range:
-    """Return the same as `range_of`, as far as it is known: history may be gone."""
-    timeline, config, storage = snapshot.timeline, source.config, source.storage
-    known = Known(storage, config, timeline, wanted.since)
-    late = known.latecomers()
-    end = _end(timeline, config, wanted, source.clock_ms)
+def unseen(source: Source, timeline: active.ActiveTimeline, wanted: Wanted) -> Range:
+    """Return which writes a reader has not seen, as far as history tells; as `range_of`."""
+    known = Known(source.storage, source.config, timeline, wanted.since, wanted.until)
+    late = known.latecomers(wanted.since)
+    until, later = wanted.until, frozenset[instants.InstantTime]()
+    if isinstance(until, positions.Position) and until.time >= wanted.time:
+        position = until
+        later = frozenset(each.requested_time for each in known.latecomers(until))
+    else:
+        time = until.time if isinstance(until, positions.Position) else until
+        position = position_at(source, timeline, _end(source, timeline, wanted, time))
+    after = (each for each in known.writes if wanted.time < completion_of(each) <= position.time)
     found = sorted(
-        [*late, *(each for each in known.writes if wanted.time < completion_of(each) <= end)],
-        key=completion_of,
+        (each for each in (*late, *after) if each.requested_time not in later), key=completion_of
     )
-    late_times = frozenset(each.requested_time for each in late)
+    late = tuple(each for each in late if each.requested_time not in later)
     return Range(
-        begin=moments.Moment(time=wanted.time, without=late_times),
-        end=end,
+        begin=moments.Moment(
+            time=wanted.time, without=later | {each.requested_time for each in late}
+        ),
+        end=moments.Moment(time=position.time, without=later),
+        position=position,
         writes=tuple(found),
         data_writes=tuple(each for each in found if not known.is_compaction(each)),
         data_latecomers=tuple(each for each in late if not known.is_compaction(each)),
     )
 
 
+def ending_of(
+    source: Source,
+    timeline: active.ActiveTimeline,
+    until: positions.Position | instants.InstantTime | None,
+) -> tuple[moments.Moment, positions.Position]:
+    """Return the table that a reader of all rows is given, and its position then.
+
+    Args:
+        source: The table.
+        timeline: The table's.
+        until: As in `Wanted`.
+
+    Raises:
+        InvalidInputError: The position is of another table.
+        GoneError: Writes that it has counted were rolled back.
+    """
+    if isinstance(until, positions.Position):
+        later = Known(source.storage, source.config, timeline, until).latecomers(until)
+        without = frozenset(each.requested_time for each in later)
+        return moments.Moment(time=until.time, without=without), until
+    time = end_of(timeline, source.config, source.clock_ms)
+    if until is not None:
+        time = min(time, until)
+    return moments.Moment(time=time), position_at(source, timeline, time)
+
+
 def position_at(
-    config: table_config.TableConfig,
+    source: Source,
     timeline: active.ActiveTimeline,
     time: instants.InstantTime,
+    without: Collection[instants.InstantTime] = (),
 ) -> positions.Position:
     """Return the position of a reader that has seen all that a timeline shows up to a time.
 
+    No request for the newest time that can be read; those to the archive for an earlier one.
+
     Args:
-        config: The table's configuration.
+        source: The table.
         timeline: The table's.
         time: A completion time.
+        without: Requested times of writes that it has not seen.
     """
+    config = source.config
+    writes = timeline.completed_writes
     since = timeline.start
     if since is None:
         newest = timeline.greatest_time
         since = positions.BEGINNING if newest is None else instants.next_time(newest)
-    counted = (each for each in timeline.completed_writes if not is_compaction(config, each))
+    if time < end_of(timeline, config, source.clock_ms):
+        # Of what completes after it some may have been archived: the position counts from there.
+        archive = archived.ArchivedTimeline(source.storage)
+        after = [each.requested_time for each in archive.writes(completed_after=time)]
+        if after and min(after) < since:
+            since = min(after)
+            there = {each.requested_time for each in writes}
+            older = archive.writes(requested_from=since)
+            writes = (*(each for each in older if each.requested_time not in there), *writes)
+    counted = (
+        each
+        for each in writes
+        if not is_compaction(config, each) and each.requested_time not in without
+    )
     return positions.at(time, config, since, map(_completed, counted))
 
 
@@ -249,14 +304,15 @@ def end_of(
 
 
 def _end(
+    source: Source,
     timeline: active.ActiveTimeline,
-    config: table_config.TableConfig,
     wanted: Wanted,
-    clock_ms: int,
+    until: instants.InstantTime | None,
 ) -> instants.InstantTime:
-    end = end_of(timeline, config, clock_ms)
-    if wanted.until is not None:
-        end = min(end, wanted.until)
+    config = source.config
+    end = end_of(timeline, config, source.clock_ms)
+    if until is not None:
+        end = min(end, until)
     pending = [each.requested_time for each in timeline.pending_of(*instants.WRITES)]
     if wanted.is_ordered and pending:
         first = min(pending)
@@ -281,34 +337,37 @@ class Known:
         config: table_config.TableConfig,
         timeline: active.ActiveTimeline,
         since: positions.Position | instants.InstantTime,
+        until: positions.Position | instants.InstantTime | None = None,
     ) -> None:
         self._storage = storage
         self._config = config
         self._timeline = timeline
-        self._position = since if isinstance(since, positions.Position) else None
-        if self._position is not None:
-            positions.check_table(self._position, config)
-        self.writes = [*self._archived(timeline, since), *timeline.completed_writes]
+        for each in (since, until):
+            if isinstance(each, positions.Position):
+                positions.check_table(each, config)
+        self.writes = [*self._archived(timeline, since, until), *timeline.completed_writes]
 
     def is_compaction(self, write: instants.Instant) -> bool:
         """Return whether a write changes no row."""
         return is_compaction(self._config, write)
 
-    def latecomers(self) -> tuple[instants.Instant, ...]:
-        """Return the writes that completed at or below the position since it was given out.
+    def latecomers(
+        self, position: positions.Position | instants.InstantTime
+    ) -> tuple[instants.Instant, ...]:
+        """Return the writes that completed at or below a position since it was given out.
 
         Raises:
             GoneError: What the reader has seen is not there any more.
         """
-        if self._position is None:
+        if not isinstance(position, positions.Position):
             return ()
         counted = {_completed(each): each for each in self.writes if not self.is_compaction(each)}
-        found = positions.latecomers(self._position, counted)
+        found = positions.latecomers(position, counted)
         if found is None:
-            newest = max((completion_of(each) for each in self.writes), default=self._position.time)
+            newest = max((completion_of(each) for each in self.writes), default=position.time)
             raise errors.GoneError(
-                f"what a reader at {self._position.time} has seen of {self._storage.uri} is not "
-                f"the table any more: {self._cause(self._position.time)}; read the whole table "
+                f"what a reader at {position.time} has seen of {self._storage.uri} is not "
+                f"the table any more: {self._cause(position.time)}; read the whole table "
                 "again",
                 newest,
             )
@@ -335,17 +394,21 @@ class Known:
         self,
         timeline: active.ActiveTimeline,
         since: positions.Position | instants.InstantTime,
+        until: positions.Position | instants.InstantTime | None,
     ) -> list[instants.Instant]:
         there = {each.requested_time for each in timeline.completed_writes}
         archive = archived.ArchivedTimeline(self._storage)
-        if isinstance(since, positions.Position):
-            start = timeline.start
-            if start is not None and start <= since.since:
-                return []
-            found = archive.writes(requested_from=since.since)
-        else:
-            found = archive.writes(completed_after=since)
-        return [each for each in found if each.requested_time not in there]
+        counted_from = [
+            each.since for each in (since, until) if isinstance(each, positions.Position)
+        ]
+        start = timeline.start
+        found = []
+        if counted_from and (start is None or start > min(counted_from)):
+            found += archive.writes(requested_from=min(counted_from))
+        if not isinstance(since, positions.Position):
+            found += archive.writes(completed_after=since)
+        by_time = {each.requested_time: each for each in found}
+        return [each for time, each in sorted(by_time.items()) if time not in there]
 
 
 def touched_by(

@@ -1,4 +1,4 @@
-"""Hudi tables as a Spark data source: `spark.read.format("hoodie").load(uri)`.
+"""Hudi tables as a Spark data source: `spark.read.format("hoodie").load(uri)`, and `readStream`.
 
     spark.dataSource.register(HoodieDataSource)
     spark.read.format("hoodie").option("columns", "id,price").load("file:///data/orders")
@@ -6,7 +6,8 @@
 Options:
     path         the table's URI; what `load` is given
     columns      which columns, comma-separated, meta columns allowed; all but those by default
-    query        `snapshot` (default) or `read_optimized`: base files alone, without newer changes
+    query        or `hoodie.datasource.query.type`: `snapshot` (default), `read_optimized`: base
+                 files alone, without newer changes, or `incremental`: what changed
     partition_values
                  where those of partition columns are taken from: `file` (default) or `path`
     as.of.instant
@@ -17,14 +18,37 @@ Options:
     as.of.columns
                  `now` (default) or `then`: which columns of the table rows are shown with
 
-A partition of the scan is a file slice, or some small ones; it is read and merged by the core, and
-handed over as Arrow.
+Options of changes, of an incremental query and of a stream (`changed`):
+    hoodie.datasource.query.incremental.format
+                 `latest_state` (default) or `cdc`
+    deletes      `true`: deleted keys too, with a column `_change`; `false` by default
+    images       of `cdc`: `json` (default) or `struct`
+    ordered      `true`: end below the first write that was requested after one that is pending
+    hoodie.datasource.read.incr.fallback.fulltablescan.enable
+                 `true`: all rows where the changes are gone; `false`, an error, by default
+
+Of an incremental query:
+    hoodie.datasource.read.begin.instanttime, hoodie.datasource.read.end.instanttime
+                 a position, an instant or a time each: what completed after the first one, up to
+                 the second one, included; by default all rows, up to now
+
+Of a stream (`streaming`):
+    hoodie.datasource.streaming.startOffset
+                 `earliest` (default), `latest`, a position, an instant or a time
+    maxCommitsPerTrigger, maxFilesPerTrigger, maxBytesPerTrigger
+                 how much a micro-batch reads at most, unless a single write is more: writes, data
+                 files that they wrote, their size
+    consumer     a name, under which the table knows how far the stream has read, so that cleaning
+                 waits; a stream without a checkpoint begins there
+
+A partition of a scan is a file slice, or a unit of changes, or some small ones; it is read and
+merged by the core, and handed over as Arrow.
 Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true; Spark's default is
-false. Spark never tells a Python data source which columns a query needs: name them in the option,
-or in `.schema(...)`.
+false. Those on changes are left to Spark. Spark never tells a Python data source which columns a
+query needs: name them in the option, or in `.schema(...)`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,12 +57,11 @@ from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
 
 from hoodie import environment, errors, table
-from hoodie.model import moments, partition_columns, predicates
-from hoodie.read import tasks, travel
-from hoodie_jobs.spark import filters, packing
+from hoodie.model import predicates
+from hoodie.read import tasks
+from hoodie_jobs.spark import changed, filters, packing, read_options, streaming
 
 FORMAT = "hoodie"
-_READ_OPTIMIZED = {"snapshot": False, "read_optimized": True}
 
 
 class HoodieDataSource(datasource.DataSource):
@@ -50,16 +73,28 @@ class HoodieDataSource(datasource.DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns that the option names, or all of the table's."""
-        columns = _open(self.options).columns_of(
-            _partition_values(self.options), _as_of(self.options)
-        )
-        wanted = _columns(self.options) or columns.names
+        """Return the columns that the option names, or all of the table's; or those of changes."""
+        options = read_options.parse(self.options)
+        opened = _open(options)
+        if options.has_changes:
+            return arrow_types.from_arrow_schema(changed.schema_of(opened, options))
+        columns = opened.columns_of(options.partition_values, options.as_of)
+        wanted = options.columns or columns.names
         return arrow_types.from_arrow_schema(_selected(tasks.full_schema(columns), wanted))
 
-    def reader(self, schema: StructType) -> "HoodieReader":
+    def reader(self, schema: StructType) -> datasource.DataSourceReader:
         """Return the reader of these columns."""
-        return HoodieReader(dict(self.options), schema)
+        options = read_options.parse(self.options)
+        read_options.check_batch(options)
+        if options.query is read_options.Query.INCREMENTAL:
+            return ChangesReader(options, schema)
+        return HoodieReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> datasource.DataSourceStreamReader:  # noqa: N802
+        """Return the reader of micro-batches with these columns."""
+        options = read_options.parse(self.options)
+        read_options.check_stream(options)
+        return streaming.HoodieStreamReader(options, schema)
 
 
 @dataclass(frozen=True)
@@ -78,7 +113,7 @@ class HoodieReader(datasource.DataSourceReader):
     It is made where the query is planned and pickled to the workers, after the filters were pushed.
     """
 
-    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+    def __init__(self, options: read_options.Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._pushed: list[predicates.Predicate] = []
@@ -103,9 +138,9 @@ class HoodieReader(datasource.DataSourceReader):
         planned = _open(self._options).plan_read(
             columns=self._schema.names,
             where=predicates.all_of(self._pushed),
-            is_read_optimized=_is_read_optimized(self._options),
-            partition_values=_partition_values(self._options),
-            as_of=_as_of(self._options),
+            is_read_optimized=self._options.query is read_options.Query.READ_OPTIMIZED,
+            partition_values=self._options.partition_values,
+            as_of=self._options.as_of,
         )
         # Spark plans in a worker, where the number of cores is not known.
         groups = packing.packed(planned, None)
@@ -122,6 +157,26 @@ class HoodieReader(datasource.DataSourceReader):
     def _arrow_schema(self) -> pa.Schema:
         """The columns as Spark compares them with what it is given: exactly."""
         return arrow_types.to_arrow_schema(self._schema, timezone="UTC")
+
+
+class ChangesReader(datasource.DataSourceReader):
+    """Plans and reads changes, where and when `HoodieReader` does its scan."""
+
+    def __init__(self, options: read_options.Options, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[changed.ChangesPartition]:
+        """Return the parts of what changed."""
+        options = self._options
+        begin, end = options.begin, options.end
+        planned = changed.plan(_open(options), options, begin, end, self._schema.names)
+        return changed.partitions(changed.parts_of(planned)) or [changed.NOTHING]
+
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return the parts' rows in the types that Spark expects."""
+        schema = arrow_types.to_arrow_schema(self._schema, timezone="UTC")
+        return changed.read(partition, schema, self._options.images)
 
 
 class Pushdown:
@@ -152,15 +207,8 @@ def batches(task: tasks.ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         )
 
 
-def _open(options: Mapping[str, str]) -> table.Table:
-    uri = options.get("path")
-    if not uri:
-        raise errors.InvalidInputError("no table is named: expected its URI, load(uri)")
-    return table.open_table(uri, environment.system(parallelism=1))
-
-
-def _columns(options: Mapping[str, str]) -> list[str]:
-    return [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
+def _open(options: read_options.Options) -> table.Table:
+    return table.open_table(options.uri, environment.system(parallelism=1))
 
 
 def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
@@ -170,32 +218,3 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
                 f"there is no column {name!r}; the columns are {', '.join(schema.names)}"
             )
     return pa.schema([schema.field(name) for name in names])
-
-
-def _partition_values(options: Mapping[str, str]) -> str:
-    return options.get("partition_values", partition_columns.Source.FILE).lower()
-
-
-def _as_of(options: Mapping[str, str]) -> travel.AsOf | None:
-    given = options.get("as.of.instant")
-    rule = options.get("as.of.rule", moments.Rule.COMPLETION.value).lower()
-    columns = options.get("as.of.columns", travel.Columns.NOW.value).lower()
-    try:
-        found = moments.Rule(rule), travel.Columns(columns)
-    except ValueError as error:
-        raise errors.InvalidInputError(
-            f"options as.of.rule and as.of.columns are {rule!r} and {columns!r}, expected "
-            "completion or requested, and now or then"
-        ) from error
-    if given is None:
-        return None
-    return travel.AsOf(time=given, rule=found[0], columns=found[1])
-
-
-def _is_read_optimized(options: Mapping[str, str]) -> bool:
-    query = options.get("query", "snapshot").lower().replace("-", "_")
-    if query not in _READ_OPTIMIZED:
-        raise errors.InvalidInputError(
-            f"option query is {query!r}, expected {' or '.join(_READ_OPTIMIZED)}"
-        )
-    return _READ_OPTIMIZED[query]

@@ -18,7 +18,7 @@ TASK_BYTES_MAX: Final = 16 << 20
 """The task itself is 5 % of its time then. Spark may have more cores soon than it has now."""
 
 TASKS_PER_CORE: Final = 4
-_SLICE_BYTES_MIN: Final = 64 << 10
+ITEM_BYTES_MIN: Final = 64 << 10
 """Opening its files takes as long."""
 
 _ALWAYS_READ = (schemas.RECORD_KEY, schemas.COMMIT_TIME)
@@ -32,7 +32,7 @@ def packed(planned: Sequence[tasks.ReadTask], cores: int | None) -> list[list[ta
         planned: The slices, one each.
         cores: How many tasks run at once; None if that is not known.
     """
-    sizes_bytes = [max(_read_bytes(task), _SLICE_BYTES_MIN) for task in planned]
+    sizes_bytes = [max(_read_bytes(task), ITEM_BYTES_MIN) for task in planned]
     return [[planned[place] for place in group] for group in groups(sizes_bytes, cores)]
 
 

@@ -12,10 +12,11 @@ any condition. `spark.read.format("hoodie")` has the core read all, and is told 
 """
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import compress
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,9 +27,11 @@ from hoodie import environment, table
 from hoodie.engine import local
 from hoodie.filegroup import log_scanning, parquet_reading
 from hoodie.model import partition_columns, predicates
-from hoodie.read import tasks, travel
+from hoodie.read import positions, tasks, travel
 from hoodie.storage import locations, protocol, uris
-from hoodie_jobs.spark import conditions, data_source, packing, reading
+from hoodie_jobs.spark import changed, conditions, data_source, packing, reading
+
+Item = TypeVar("Item")
 
 _SCAN_OPTIONS = {
     # What stands in a file counts, not what its path says.
@@ -86,6 +89,76 @@ def read(  # noqa: PLR0913 - a parameter an option
     if merged or not scanned:
         frames.append(_merge(spark, merged, arrow_types.from_arrow_schema(wanted.schema)))
     return reduce(DataFrame.unionAll, frames)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What changed in a table, and up to where.
+
+    Attributes:
+        frame: The changes.
+        position: Keep its text: the next read begins there.
+        is_snapshot: Whether these are all rows of the table: rows that a reader has and that are
+            not among them are gone.
+    """
+
+    frame: DataFrame
+    position: positions.Position
+    is_snapshot: bool
+
+
+def changes(  # noqa: PLR0913 - a parameter an option
+    spark: SparkSession,
+    uri: str,
+    since: positions.Position | str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    until: positions.Position | str | None = None,
+    has_deletes: bool = True,
+    is_ordered: bool = False,
+    falls_back: bool = False,
+) -> Changes:
+    """Return what changed since a position: each changed row once, as it is at the end.
+
+    Planned here, and read by tasks of Spark; arguments, columns and errors are those of
+    `hoodie.table.Table.changes`.
+    """
+    opened = table.open_table(uri, environment.system(parallelism=1))
+    found = opened.changes(
+        since,
+        columns=columns,
+        until=until,
+        has_deletes=has_deletes,
+        is_ordered=is_ordered,
+        falls_back=falls_back,
+    )
+    return Changes(
+        frame=_changed(spark, found),
+        position=found.position,
+        is_snapshot=found.is_snapshot,
+    )
+
+
+def change_data(  # noqa: PLR0913 - a parameter an option
+    spark: SparkSession,
+    uri: str,
+    since: positions.Position | str | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    until: positions.Position | str | None = None,
+    is_ordered: bool = False,
+    is_net: bool = False,
+) -> Changes:
+    """Return what each write since a position changed (CDC), in no order but that of `ts_ms`.
+
+    Planned here, and read by tasks of Spark; arguments, columns and errors are those of
+    `hoodie.table.Table.change_data`.
+    """
+    opened = table.open_table(uri, environment.system(parallelism=1))
+    found = opened.change_data(
+        since, columns=columns, until=until, is_ordered=is_ordered, is_net=is_net
+    )
+    return Changes(frame=_changed(spark, found), position=found.position, is_snapshot=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +241,24 @@ def _scan(spark: SparkSession, scanned: Sequence[tasks.ReadTask], wanted: _Wante
     return frame.where(condition).select(*map(reading.quoted, wanted.schema.names))
 
 
+def _changed(spark: SparkSession, planned: changed.Planned) -> DataFrame:
+    groups = changed.packed(changed.parts_of(planned), spark.sparkContext.defaultParallelism)
+    schema = arrow_types.from_arrow_schema(planned.columns)
+    return _read_in_groups(spark, groups, schema, changed.read_part)
+
+
 def _merge(spark: SparkSession, merged: Sequence[tasks.ReadTask], schema: StructType) -> DataFrame:
     groups = packing.packed(merged, spark.sparkContext.defaultParallelism)
+    return _read_in_groups(spark, groups, schema, data_source.batches)
+
+
+def _read_in_groups(
+    spark: SparkSession,
+    groups: Sequence[Sequence[Item]],
+    schema: StructType,
+    read_item: Callable[[Item, pa.Schema], Iterator[pa.RecordBatch]],
+) -> DataFrame:
+    """Return what is read of items, a task of Spark for each group of them."""
     if not groups:
         return spark.createDataFrame([], schema)
     numbers = spark.range(0, len(groups), 1, len(groups))
@@ -178,7 +267,7 @@ def _merge(spark: SparkSession, merged: Sequence[tasks.ReadTask], schema: Struct
     def read_groups(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part in parts:
             for number in part.column("id").to_pylist():
-                for task in groups[number]:
-                    yield from data_source.batches(task, arrow_schema)
+                for item in groups[number]:
+                    yield from read_item(item, arrow_schema)
 
     return numbers.mapInArrow(read_groups, schema)

@@ -247,7 +247,7 @@ class Judge:
             environment.pop(name, None)
         with self.log.open("w") as log:
             self._process = subprocess.Popen(
-                [PYTHON, SERVER, json.dumps(self._server_settings())],
+                [PYTHON, SERVER, json.dumps(self.server_settings())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -590,6 +590,41 @@ class Judge:
         """Return the JVM's peak resident memory since it started or since the last reset."""
         return int(self._ask("memory", {"reset": reset}, timeout_s=60)["peak_bytes"])
 
+    def server_settings(self) -> dict[str, Any]:
+        """Return what the process starts its session with."""
+        settings = self._settings
+        bundle = max(jars(settings.release).glob(BUNDLE_PATTERN))
+        java = ["-Duser.timezone=UTC", *settings.jvm_options]
+        # Hudi measures object sizes by attaching to its own JVM, which costs seconds where a
+        # debugger may not attach; it falls back to an estimate either way.
+        java += ["-Djdk.attach.allowAttachSelf=true", "-Djol.skipHotspotSAAttach=true"]
+        conf = {
+            "spark.driver.extraClassPath": str(bundle),
+            "spark.driver.memory": f"{settings.memory_mb}m",
+            "spark.driver.extraJavaOptions": " ".join(java),
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.local.dir": str(self._folder / "spark"),
+            "spark.default.parallelism": str(settings.cores),
+            "spark.sql.shuffle.partitions": str(settings.cores),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+            "spark.speculation": "false",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        return {
+            "master": f"local[{settings.cores}]",
+            "name": settings.name,
+            "log_level": settings.log_level,
+            "conf": conf | dict(settings.conf),
+        }
+
     def _scan_arguments(self, path: Path, query: Query) -> dict[str, Any]:
         return {
             "path": str(path),
@@ -663,40 +698,6 @@ class Judge:
             assert stream is not None
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
-
-    def _server_settings(self) -> dict[str, Any]:
-        settings = self._settings
-        bundle = max(jars(settings.release).glob(BUNDLE_PATTERN))
-        java = ["-Duser.timezone=UTC", *settings.jvm_options]
-        # Hudi measures object sizes by attaching to its own JVM, which costs seconds where a
-        # debugger may not attach; it falls back to an estimate either way.
-        java += ["-Djdk.attach.allowAttachSelf=true", "-Djol.skipHotspotSAAttach=true"]
-        conf = {
-            "spark.driver.extraClassPath": str(bundle),
-            "spark.driver.memory": f"{settings.memory_mb}m",
-            "spark.driver.extraJavaOptions": " ".join(java),
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.local.dir": str(self._folder / "spark"),
-            "spark.default.parallelism": str(settings.cores),
-            "spark.sql.shuffle.partitions": str(settings.cores),
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
-            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-            "spark.speculation": "false",
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        return {
-            "master": f"local[{settings.cores}]",
-            "name": settings.name,
-            "log_level": settings.log_level,
-            "conf": conf | dict(settings.conf),
-        }
 
 
 def without_meta_columns(table: pa.Table) -> pa.Table:

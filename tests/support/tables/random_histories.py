@@ -23,6 +23,17 @@ EVENT_TIME = replace(
     merge_mode=table_config.MergeMode.EVENT_TIME,
 )
 LOOKED_UP = replace(COW, bucket_count=None, index=table_config.IndexKind.SIMPLE)
+KINDS = {
+    "mor, partial updates": CONFIG,
+    "mor, commit time": replace(CONFIG, has_partial_updates=False),
+    "mor, event time": EVENT_TIME,
+    "cow": COW,
+    "cow, partial updates": replace(COW, has_partial_updates=True),
+    "cow, keys looked up": LOOKED_UP,
+    "cow, global index": replace(LOOKED_UP, index=table_config.IndexKind.GLOBAL_SIMPLE),
+}
+"""Tables whose changes are pulled."""
+
 NOW = retention.Retention(retained=1, grace_ms=0)
 Keys = list[tuple[str, str]]
 """Record keys with their partitions."""

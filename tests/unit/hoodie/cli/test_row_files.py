@@ -12,7 +12,8 @@ import pytest
 from pyarrow import csv, parquet
 
 from hoodie import errors
-from hoodie.cli import json_lines, row_files
+from hoodie.cli import row_files
+from hoodie.format import json_lines
 
 DATA = pa.table(
     {

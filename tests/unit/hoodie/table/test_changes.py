@@ -69,6 +69,11 @@ def shown(found: changes.Changes) -> list[tuple[object, ...]]:
     return sorted((row["_change"][0], row["id"], row["part"], row.get("a")) for row in rows)
 
 
+def changed(pulled: Pulled, since: positions.Position, **more: object) -> Rows:
+    """Return change data as rows."""
+    return pulled.table.change_data(since, **more).read().read_all().to_pylist()
+
+
 @KINDS
 def test_each_changed_row_comes_once_as_it_is_now(
     config: table_config.TableConfig, tmp_path: Path
@@ -129,6 +134,29 @@ def test_archived_write_that_took_for_long_is_found_by_a_time(tmp_path: Path) ->
         pulled.put("3", a=number)
     pulled.archive()
     assert shown(pulled.table.changes(time)) == [("u", "2", "p", 2), ("u", "3", "p", 2)]
+
+
+@pytest.mark.parametrize("begin", ["position", "time"])
+def test_range_that_ends_among_archived_writes_goes_on_there(begin: str, tmp_path: Path) -> None:
+    pulled = Pulled(tmp_path / "t")
+    pulled.put("0")
+    first = pulled.table.changes().position
+    finish = pulled.begin("9", a=9)
+    writes = [pulled.put("1", a=number) for number in range(3)]
+    finish()
+    for number in range(4):
+        pulled.put("3", a=number)
+    pulled.archive()
+    end = writes[1].completion_time
+    since = first if begin == "position" else first.time
+    found = pulled.table.changes(since, until=end)
+    assert shown(found) == [("u", "1", "p", 1)]
+    rest = pulled.table.changes(found.position)
+    assert shown(rest) == [("u", "1", "p", 2), ("u", "3", "p", 3), ("u", "9", "p", 9)]
+    assert not rest.latecomers
+    everything = pulled.table.changes(until=end)
+    assert [row[1] for row in shown(everything)] == ["0", "1"]
+    assert shown(pulled.table.changes(everything.position)) == shown(rest)
 
 
 @KINDS
@@ -207,6 +235,43 @@ class TestLatecomers:
         found = pulled.table.changes(position)
         assert len(found.latecomers) == 1
         assert shown(found) == [("d", "2", "p", None)]
+
+    def test_range_up_to_a_position_stays_the_same(self, pulled: Pulled) -> None:
+        """A consumer that dies between two positions reads the same rows again."""
+        begin = pulled.table.changes().position
+        pulled.put("1", a=1)
+        end = pulled.table.changes(begin).position
+        pulled.put("3", a=3)
+        late = self.rename(pulled, pulled.newest, end.time)
+        again = pulled.table.changes(begin, until=str(end))
+        assert shown(again) == [("u", "1", "p", 1)]
+        assert again.position == end
+        assert [row["op"] for row in changed(pulled, begin, until=end)] == ["u"]
+        assert [row[1] for row in shown(pulled.table.changes(until=end))] == ["1", "2"]
+        rest = pulled.table.changes(end)
+        assert rest.latecomers == (late,)
+        assert shown(rest) == [("u", "3", "p", 3)]
+        assert [row["record_key"] for row in changed(pulled, end)] == ["3"]
+        whole = changed(pulled, begin, until=rest.position)
+        assert sorted(row["record_key"] for row in whole) == ["1", "3"]
+
+    def test_latecomer_that_an_end_has_counted_is_in_its_range(self, pulled: Pulled) -> None:
+        begin = pulled.table.changes().position
+        pulled.put("3", a=3)
+        late = self.rename(pulled, pulled.newest, begin.time)
+        end = pulled.table.changes(begin).position
+        assert end.time == begin.time
+        again = pulled.table.changes(begin, until=end)
+        assert again.latecomers == (late,)
+        assert shown(again) == [("u", "3", "p", 3)]
+
+    def test_range_that_ends_before_it_begins_is_empty(self, pulled: Pulled) -> None:
+        before = pulled.table.changes().position
+        pulled.put("1", a=1)
+        begin = pulled.table.changes().position
+        found = pulled.table.changes(begin, until=before)
+        assert shown(found) == []
+        assert found.position == begin
 
     def test_write_that_was_rolled_back_since_is_an_error(self, pulled: Pulled) -> None:
         gone = pulled.put("3")

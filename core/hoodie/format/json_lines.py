@@ -33,16 +33,37 @@ def encode(batch: pa.RecordBatch) -> bytes:
 def _encode(batch: pa.RecordBatch) -> bytes:
     parts: list[pa.Array | str] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        key = json.dumps(name, ensure_ascii=False)
-        parts += [f"{',' if parts else '{'}{key}:", _texts(column)]
+        parts += [f"{',' if parts else '{'}{_key(name)}", pc.fill_null(_texts(column), _NULL)]
     lines = pc.binary_join_element_wise(*parts, "}\n", "")
     # The values of a text column lie one behind the other, so its bytes are the lines.
     content: bytes = lines.buffers()[2].to_pybytes()
     return content
 
 
-def _texts(column: pa.Array) -> pa.Array:
-    """Return the values as JSON, of which null is one."""
+def objects(batch: pa.RecordBatch) -> pa.Array:
+    """Return rows of a column or more as texts, each without its columns that are null.
+
+    Maps are objects.
+    """
+    fields = [
+        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", _texts(column, "lossy"), ""), "")
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    joined = pc.binary_join_element_wise(*fields, "")
+    return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(joined, 1), "}", "")
+
+
+def _key(name: str) -> str:
+    return f"{json.dumps(name, ensure_ascii=False)}:"
+
+
+def _texts(column: pa.Array, maps: str | None = None) -> pa.Array:
+    """Return the values as JSON; null where there is none.
+
+    Args:
+        column: The values.
+        maps: As of `pa.Array.to_pylist`: None for maps as lists of pairs.
+    """
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         texts = column.cast(pa.string())
@@ -56,8 +77,9 @@ def _texts(column: pa.Array) -> pa.Array:
         escaped = pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), '"', '\\"')
         texts = _quoted(escaped)
     else:
-        texts = pa.array([_by_value(value) for value in column.to_pylist()], pa.string())
-    return pc.fill_null(texts, _NULL)
+        found = column.to_pylist(maps_as_pydicts=maps)
+        texts = pa.array([_by_value(value) for value in found], pa.string())
+    return texts
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
