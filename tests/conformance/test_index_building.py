@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow import parquet as pq
 
@@ -576,3 +577,29 @@ def test_apache_hudi_reads_by_statistics_of_partitions_that_we_built_while_a_col
     assert judge.read(path, by_metadata(f"quantity >= {2**40}")).num_rows == 2
     validated = peer_ours.hoodie("metadata", "validate", path)
     assert validated["statistics"] == []
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_column_that_apache_hudi_adds_does_not_make_older_partitions_wrong(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    made = replace(TABLES[kind], buckets=None)
+    path = tmp_path / "table"
+    judge.write(path, rows_of(range(12), 1), made.write_options())
+    parts = sorted(set(rows_of(range(12), 1).column("part").to_pylist()))
+    assert len(parts) > 1
+    grown = rows_of(range(12), 2).append_column("added", pa.array(range(12), pa.int64()))
+    own = pc.equal(grown.column("part"), parts[0])
+    judge.write(path, grown.filter(own), made.write_options())
+    peer_ours.hoodie("adopt", path, "--index", "simple", *LOCK)
+    for command in ("--foreign-writers", "--no-foreign-writers"):
+        peer_ours.hoodie("configure", path, command, *LOCK)
+        validated = peer_ours.hoodie("metadata", "validate", path)
+        found = [(each["path"], each["column"]) for each in validated["statistics"]]
+        # Of the partition that has the column it leaves the nulls of older files out.
+        assert {(part, "added") for part in parts[1:]} <= set(found)
+        assert {column for _, column in found} == {"added"}
+        assert not any(each["is_relied_on"] for each in validated["statistics"])
+        for where in ("added IS NULL", "added = 3", "added > 5", "id = 'key-004'"):
+            expected = judge.read(path, Query(where=where))
+            assert_same_rows(peer_ours.read(path, "--where", where), expected, KEY)

@@ -7,6 +7,7 @@ get the same writes, one by each engine.
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -143,6 +144,10 @@ def test_each_engine_finds_by_an_index_what_the_other_has_written(
         judge.compact(path, made.write_options())
         check_look_ups(judge, path)
     ours.write(path, batch(range(3), 21), "upsert")
+    if not made.merge_on_read:
+        # Apache Hudi takes no commit back that a compaction of the metadata table has, as one does
+        # that was due by then.
+        ours.write(path, batch([4], 22), "upsert")
     newest = judge.timeline(path)[-1].requested_time
     judge.rollback(path, newest, made.write_options())
     check_look_ups(judge, path)
@@ -195,6 +200,92 @@ def assert_left_out(judge: Judge, path: Path, name: str, count: int) -> None:
     assert_same_rows(peer_ours.read(path, "--where", where), found, KEY)
     with pytest.raises(JudgeError):
         judge.read(path, Query(where=where))
+
+
+DATED = pa.schema(
+    [
+        ("id", pa.string()),
+        ("part", pa.string()),
+        ("ts", pa.int64()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+TYPES = [(kind, column) for kind in ("cow", "mor", "mor, version 8") for column in ("day", "at")]
+
+
+def dated(numbers: Sequence[int], ts: int, shift: int | None) -> pa.Table:
+    """Return rows with days and times, before 1970, too; null without a shift."""
+    rows = [
+        {
+            "id": f"k{number}",
+            "part": f"p{number % 2}",
+            "ts": ts,
+            "day": None if shift is None else date(1969, 12, 30) + timedelta(number + shift),
+            "at": None
+            if shift is None
+            else datetime(1969, 12, 31, 23, 59, 59, 123456, UTC) + timedelta(number + shift, 0, 7),
+        }
+        for number in numbers
+    ]
+    return pa.Table.from_pylist(rows, DATED)
+
+
+@pytest.mark.parametrize(("kind", "column"), TYPES)
+def test_both_engines_find_days_and_times_by_an_index_of_either(
+    kind: str, column: str, judge: Judge, tmp_path: Path
+) -> None:
+    made = replace(TABLES[kind], name="dated")
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    judge.write(theirs, dated(range(8), 1, 0), made.write_options())
+    judge.write(theirs, dated(range(3, 6), 2, 4), made.write_options())
+    shutil.copytree(theirs, ours)
+    peer_indexes.create(judge, theirs, {"of_it": f"({column})"})
+    for path in (theirs, ours):
+        peer_ours.hoodie("adopt", path, "--index", "simple", *LOCK)
+    # Built beside other engines, as far as anything shows.
+    named = ("--secondary", "of_it", "--column", column)
+    peer_ours.hoodie("index", "build", ours, *named, *LOCK)
+    assert pairs(ours) == pairs(theirs)
+    maker = peer_ours.Hoodie(table=made, concurrency="occ", orders_deletes=True)
+    for turn, rows in enumerate((dated([1, 4, 9], 3, 6), dated([2, 5], 4, None), dated([0], 5, 9))):
+        for path, is_ours in ((theirs, turn % 2 == 0), (ours, turn % 2 == 1)):
+            if is_ours:
+                maker.write(path, rows, "upsert")
+            else:
+                judge.write(path, rows, options_of(made), operation="upsert")
+        assert pairs(ours) == pairs(theirs)
+        there = judge.read(theirs).column(column).drop_null().unique().to_pylist()
+        for value in there[::3]:
+            text = value.isoformat() if column == "day" else f"{value:%Y-%m-%d %H:%M:%S.%f}"
+            where = f"{column} = {'DATE' if column == 'day' else 'TIMESTAMP'} '{text}'"
+            expected = judge.read(theirs, Query(where=where))
+            assert expected.num_rows
+            for path in (theirs, ours):
+                assert_same_rows(judge.read(path, by_metadata(where)), expected, KEY)
+                plan = peer_ours.read(path, "--where", f"{column} = '{text}'")
+                assert_same_rows(plan, expected, KEY)
+    validated = peer_ours.hoodie("metadata", "validate", ours)
+    assert [validated[name] for name in ("differences", "keys", "pairs")] == [[], [], []]
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_fractions_have_texts_of_a_jvm_and_their_indexes_are_not_kept_up(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    values = pa.array([0.5, 1e10 / 3], pa.float64() if kind == "double" else pa.float32())
+    rows = dated(range(2), 1, 0).append_column("price", values)
+    judge.write(path, rows, MADE.write_options())
+    peer_indexes.create(judge, path, {"of_it": "(price)"})
+    peer_ours.hoodie("adopt", path, "--index", "simple", *LOCK)
+    (stored,) = pairs(path).values()
+    exact = {"double": "3.3333333333333335E9$k1", "float": "3.33333325E9$k1"}
+    assert set(stored) == {"0.5$k0", exact[kind]}
+    ours = peer_ours.Hoodie(table=MADE, concurrency="occ")
+    with pytest.raises(peer_ours.CommandFailedError, match="expected a column of texts, integers"):
+        ours.write(path, rows.slice(0, 1), "upsert")
+    assert_same_rows(peer_ours.read(path, "--where", "price = 0.5"), rows.slice(0, 1), KEY)
 
 
 UNNAMED = {key: value for key, value in INDEXED.items() if key != "hoodie.index.type"}

@@ -148,6 +148,7 @@ def test_build_whose_operator_and_run_were_killed_is_finished_by_the_next(place:
 def test_columns_are_chosen_and_changed_while_writers_go_on(place: Place) -> None:
     _declare(place, "table.yaml", "writers.yaml")
     place.start_real()
+    place.wait_for(lambda: _is(place, "HudiTable", "trips", "Ready"), "the table is there")
     spec = {
         "tableRef": {"name": "trips"},
         "indexes": ["column_stats", "partition_stats", "record_index", "secondary_index_town"],

@@ -3,8 +3,10 @@ r"""Keys of records of a secondary index: a value of a column and a record key.
     value$key     in both a backslash stands before each $, backslash and NUL
     NUL$key       of null
 
-The record itself says nothing. All keys of a value begin alike, so that a look-up is one of a
-prefix. Whole columns are encoded at once. Source: `SecondaryIndexKeyUtils.java` (1.2.0).
+A value is a text: an integer in decimal, a date by its number of days from 1970, a time in UTC by
+its microseconds from then, as Spark holds them. The record itself says nothing. All keys of a value
+begin alike, so that a look-up is one of a prefix. Whole columns are encoded at once. Source:
+`SecondaryIndexKeyUtils.java`, `SecondaryIndexRecordGenerationUtils.java` (1.2.0).
 """
 
 import pyarrow as pa
@@ -56,11 +58,22 @@ def of_rows(column: str, rows: pa.Table) -> pa.Array:
         column: Whose values are looked up.
         rows: With that column and the record key.
     """
-    values, keys = (
-        rows.column(name).combine_chunks().cast(pa.string())
-        for name in (column, schemas.RECORD_KEY)
-    )
-    return encoded(values, keys)
+    values, keys = (rows.column(name).combine_chunks() for name in (column, schemas.RECORD_KEY))
+    return encoded(texts(values), keys.cast(pa.string()))
+
+
+def texts(values: pa.Array) -> pa.Array:
+    """Return the texts of values: of days and times their numbers, days or microseconds from 1970.
+
+    Args:
+        values: Of a type that is indexed (`secondary_indexes.is_indexable`).
+    """
+    kind = values.type
+    if pa.types.is_date32(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        values = values.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    return values.cast(pa.string())
 
 
 def prefixes(values: pa.Array) -> pa.Array:

@@ -185,7 +185,8 @@ def _packed(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=_OPTIONS) as writer:
         writer.write_table(rows.combine_chunks())
-    return sink.getvalue().to_pybytes()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

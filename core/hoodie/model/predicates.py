@@ -174,10 +174,10 @@ def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     match predicate:
         case Compare(column=column, comparator=comparator, value=value):
             expression: pc.Expression = _FUNCTIONS[comparator](
-                pc.field(column), _scalar(column, value, schema)
+                pc.field(column), in_type(column, value, schema)
             )
         case In(column=column, values=values):
-            members = [_scalar(column, value, schema).as_py() for value in values]
+            members = [in_type(column, value, schema).as_py() for value in values]
             # Arrow's `is_in` answers false for null; unknown is what `not in` needs.
             is_member = pc.field(column).isin(pa.array(members, _type(column, schema)))
             expression = pc.if_else(
@@ -297,7 +297,7 @@ def _may_compare(
     # Java orders texts by their UTF-16: for others than these that is another order than Arrow's.
     if isinstance(value, str) and compared(value) != value:
         return pc.scalar(True)
-    literal = _scalar(column, value, schema)
+    literal = in_type(column, value, schema)
     match comparator:
         case Comparator.EQ:
             may_match = (low <= literal) & (high >= literal)
@@ -405,8 +405,13 @@ def _type(column: str, schema: pa.Schema) -> pa.DataType:
     return schema.field(index).type
 
 
-def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
-    """Return the literal in the column's type; a number in steps may come in a wider one."""
+def in_type(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
+    """Return the literal in the column's type; a number in steps may come in a wider one.
+
+    Raises:
+        NotFoundError: There is no such column.
+        InvalidInputError: The literal is not of its type.
+    """
     kind = _type(column, schema)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     try:

@@ -94,9 +94,15 @@ class PairChanges:
 
 
 def is_indexable(kind: pa.DataType) -> bool:
-    """Return whether values of a type have the same text here as in Apache Hudi."""
+    """Return whether values of a type have the same text here as in Apache Hudi.
+
+    It takes floats and doubles as well, by `Double.toString`, whose texts differ between versions
+    of Java, and for zeros that are equal.
+    """
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return is_text or kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    is_number = kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    is_time = pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit == "us"
+    return is_text or is_number or pa.types.is_date32(kind) or is_time
 
 
 def column_refusal(
@@ -120,6 +126,7 @@ def column_refusal(
     if not is_indexable(kind):
         return errors.UnsupportedError(
             f"the index {definition.partition} of {table_name} is of the column {column}, whose "
-            f"type is {kind}, expected a column of texts or integers"
+            f"type is {kind}, expected a column of texts, integers, dates, or times in "
+            "microseconds of UTC"
         )
     return None

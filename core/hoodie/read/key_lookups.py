@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie import errors
 from hoodie.model import key_generators, predicates, table_config
 
 _KEYS_MAX = 10_000
@@ -61,3 +62,28 @@ def texts_of(where: predicates.Predicate, name: str, schema: pa.Schema) -> Seque
             continue
         found = set(texts) if found is None else found & set(texts)
     return None if found is None or None in found else sorted(found)
+
+
+def values_of(where: predicates.Predicate, name: str, schema: pa.Schema) -> pa.Array | None:
+    """Return the values that a filter leaves a column, each once; None for any value.
+
+    Args:
+        where: The filter.
+        name: The column, of a type of which there are secondary indexes.
+        schema: The table's columns.
+    """
+    kind = schema.field(name).type
+    found: pa.Array | None = None
+    for part in predicates.conjuncts(where):
+        literals = predicates.literals_equal_to(part, name)
+        if literals is None:
+            continue
+        try:
+            scalars = [predicates.in_type(name, each, schema) for each in literals]
+            values = pc.unique(pa.array([each.as_py() for each in scalars], kind))
+        except (errors.InvalidInputError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            continue
+        if values.null_count:
+            return None
+        found = values if found is None else found.filter(pc.is_in(found, value_set=values))
+    return found

@@ -31,6 +31,7 @@ from hoodie.filegroup import (
     secondary_index,
     snapshots,
 )
+from hoodie.format import secondary_keys
 from hoodie.index import foreign_groups, tables
 from hoodie.model import (
     column_names,
@@ -344,9 +345,11 @@ class _Skipping:
         except (errors.FormatError, errors.UnsupportedError) as error:
             return found, str(error)
         for each in definitions:
-            values = key_lookups.texts_of(where, each.column, self.columns)
+            if secondary_indexes.column_refusal(each, self.columns, self.config.name) is not None:
+                continue
+            values = key_lookups.values_of(where, each.column, self.columns)
             if values is not None:
-                left, unused = self._with_values(each, pa.array(values, pa.string()), left)
+                left, unused = self._with_values(each, secondary_keys.texts(values), left)
         return left, unused
 
     def _with_values(

@@ -110,6 +110,10 @@ class IndexRequestStatus(conditions.Status):
         return self.action is not None or any(each.state in begun for each in self.indexes or ())
 
 
+def _statistics(spec: IndexRequestSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return spec.indexes, spec.statistics_columns or ()
+
+
 RULES: rules.Rules[IndexRequestSpec] = rules.Rules(
     within=(
         rules.Rule(
@@ -127,9 +131,7 @@ RULES: rules.Rules[IndexRequestSpec] = rules.Rules(
             holds=lambda spec: table_indexes.may_be_partitioned(spec.indexes, spec.partitioned),
         ),
         table_indexes.columns_rule("", lambda spec: (spec.indexes, spec.columns or {})),
-        *table_indexes.statistics_rules(
-            "", lambda spec: (spec.indexes, spec.statistics_columns or ())
-        ),
+        *table_indexes.statistics_rules("", _statistics),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(

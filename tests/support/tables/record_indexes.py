@@ -103,7 +103,7 @@ class Indexed:
         config: table_config.TableConfig = CONFIG,
         *,
         is_partitioned: bool = False,
-        **types: str,
+        **types: str | pa.DataType,
     ) -> None:
         self.small = SmallTable(path, config, **types)
         self.is_optimistic = True

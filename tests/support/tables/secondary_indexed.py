@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from hoodie.filegroup import metadata_table, secondary_index
 from hoodie.format import secondary_keys
 from hoodie.metadata import partition_making
@@ -56,7 +58,7 @@ class SecondaryIndexed(Indexed):
         path: Path,
         config: table_config.TableConfig = CONFIG,
         columns: Mapping[str, str] = COLUMNS,
-        types: Mapping[str, str] = MappingProxyType({}),
+        types: Mapping[str, str | pa.DataType] = MappingProxyType({}),
     ) -> None:
         super().__init__(path, config, **types)
         self.definitions = [

@@ -30,10 +30,13 @@ Rows = Sequence[Mapping[str, object]]
 class SmallTable:
     """A table and short ways to change and read it."""
 
-    def __init__(self, path: Path, config: table_config.TableConfig = CONFIG, **types: str) -> None:
+    def __init__(
+        self, path: Path, config: table_config.TableConfig = CONFIG, **types: str | pa.DataType
+    ) -> None:
         columns = COLUMNS
         for name, kind in types.items():
-            columns = columns.append(pa.field(name, pa.type_for_alias(kind)))
+            data_type = pa.type_for_alias(kind) if isinstance(kind, str) else kind
+            columns = columns.append(pa.field(name, data_type))
         self.path = path
         self.env = environment.system(parallelism=2)
         schema = schemas.from_arrow(columns, config.name)

@@ -82,7 +82,7 @@ def index(  # noqa: PLR0913 - a parameter an option
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="With build: the column of texts or integers whose values it has.",
+            help="With build: the column of texts, integers, dates or times whose values it has.",
         ),
     ] = None,
     columns: Annotated[

@@ -168,13 +168,19 @@ COLUMN_REFUSALS = {
     "another": ({OF_A: "id"}, {OF_A: "part"}, "is of the column part, and not of id"),
     "of another index": ({COLUMN_STATS: "id"}, {OF_A: "id"}, "is that of column_stats"),
     "missing": ({OF_A: "c"}, {}, "has no column 'c'"),
-    "of a type that is not indexed": ({OF_A: "at"}, {}, "expected a column of texts or integers"),
+    "of a type that is not indexed": (
+        {OF_A: "at"},
+        {},
+        "expected a column of texts, integers, dates, or times",
+    ),
     "in paths alone": ({OF_A: "part"}, {}, "data files of t do not have the column part"),
 }
 
 
 @pytest.mark.parametrize("name", COLUMN_REFUSALS)
-def test_secondary_index_is_of_a_column_of_data_files_that_has_texts_or_integers(name: str) -> None:
+def test_secondary_index_is_of_a_column_of_data_files_and_of_a_type_that_is_indexed(
+    name: str,
+) -> None:
     columns, known, expected = COLUMN_REFUSALS[name]
     request = index_decisions.Request(names=(OF_A,), secondary=columns)
     config = replace(CONFIG, drops_partition_columns=True)

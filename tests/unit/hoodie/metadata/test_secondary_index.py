@@ -5,8 +5,10 @@ import random
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import errors, table
@@ -93,6 +95,49 @@ def test_write_of_base_files_reads_nothing_for_an_index(
     monkeypatch.undo()
     indexed.write([row(30, part="p1")], operation=commits.Operation.INSERT_OVERWRITE)
     assert indexed.pairs() == indexed.pairs_of_rows()
+
+
+UTC_MICROS = pa.timestamp("us", "UTC")
+DAYS = [None, *(date(1969, 12, 30) + timedelta(days) for days in range(4))]
+TIMES = [
+    None,
+    *(datetime(1969, 12, 31, 23, 59, 59, 999999, UTC) + timedelta(0, 0, n) for n in range(3)),
+]
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_days_and_times_are_found_by_their_numbers(tmp_path: Path, kind: str) -> None:
+    columns = {f"{PREFIX}of_day": "day", f"{PREFIX}of_at": "at"}
+    types = {"day": pa.date32(), "at": UTC_MICROS}
+    indexed = SecondaryIndexed(tmp_path / "t", KINDS[kind], columns, types)
+    chance = random.Random(kind)
+    for _ in range(4):
+        indexed.write(
+            [
+                {**row(key), "day": chance.choice(DAYS), "at": chance.choice(TIMES)}
+                for key in chance.sample(range(20), 8)
+            ]
+        )
+    assert indexed.pairs() == indexed.pairs_of_rows()
+    stored = {pair.partition("$")[0] for pairs in indexed.pairs().values() for pair in pairs}
+    assert stored <= {"\0", "-2", "-1", "0", "1"}
+    for column, values in (("day", DAYS[1:]), ("at", TIMES[1:])):
+        for value in values:
+            expected = [each for each in indexed.small.rows() if each[column] == value]
+            text = f"{column} = '{value}'"
+            assert indexed.small.rows(where=where.parse(text)) == expected
+            if not expected:
+                assert explained(indexed, text).left == 0
+    both = where.parse("day in ('1969-12-30', '1970-01-01') and day = '1970-01-01'")
+    assert {each["day"] for each in indexed.small.rows(where=both)} <= {date(1970, 1, 1)}
+
+
+def test_value_that_is_none_of_the_column_is_refused_and_not_looked_up(tmp_path: Path) -> None:
+    types = {"day": pa.date32()}
+    indexed = SecondaryIndexed(tmp_path / "t", KINDS["cow"], {f"{PREFIX}of_day": "day"}, types)
+    indexed.write([{**row(key), "day": DAYS[1 + key % 4]} for key in range(8)])
+    with pytest.raises(errors.InvalidInputError, match="cannot be compared with 'monday'"):
+        indexed.small.rows(where=where.parse("day = 'monday'"))
 
 
 def change(indexed: SecondaryIndexed, chance: random.Random) -> None:

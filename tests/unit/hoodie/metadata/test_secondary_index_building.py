@@ -13,7 +13,7 @@ from hoodie.model import commits, secondary_indexes, table_config
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning, where
 from hoodie.timeline import index_definitions
-from support.tables.record_indexes import Indexed, Row
+from support.tables.record_indexes import Row
 from support.tables.secondary_indexed import OF_B, PairsBuilding
 from support.tables.tables import CONFIG
 
@@ -251,14 +251,6 @@ def test_both_indexes_can_be_built_at_once(tmp_path: Path) -> None:
     assert done.built == (RECORD_INDEX, OF_B)
     assert indexed.pairs() == indexed.pairs_of_rows()
     assert indexed.locations(["1", "2"]) == indexed.rows()
-
-
-def test_table_that_other_engines_write_is_refused(tmp_path: Path) -> None:
-    indexed = Indexed(tmp_path / "t", CONFIG)
-    with pytest.raises(errors.UnsupportedError, match="does not build secondary_index_of_b"):
-        indexed.small.table.build_index(
-            [OF_B], indexed.options().transaction, secondary={OF_B: "b"}
-        )
 
 
 def test_expression_index_can_be_dropped_and_not_built(tmp_path: Path) -> None:

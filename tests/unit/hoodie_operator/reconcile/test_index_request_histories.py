@@ -157,7 +157,7 @@ class History:
                 {"validation": self.random.choice(("None", "Whole"))},
                 {"deletionPolicy": self.random.choice(("Retain", "Drop"))},
                 {"statisticsColumns": self.random.choice(COLUMNS)}
-                if STATISTICS in found.spec.indexes  # type: ignore[union-attr]  # an IndexRequest
+                if STATISTICS in found.spec.indexes  # type: ignore[attr-defined]  # an IndexRequest
                 else {},
             )
         )
