@@ -62,7 +62,7 @@ def held_back(gate, rows):
         writer = held.write.format("hudi").options(**OPTIONS)
         writer.option("hoodie.datasource.write.operation", "upsert").mode("append").save(PATH)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     while not Path(f"{gate}.reached").exists():
         time.sleep(0.05)
