@@ -54,7 +54,8 @@ def changes():
 EXPECTED = ["i", "u", "u"]
 write([("key-0", 1, "first")], "bulk_insert")
 write([("key-0", 2, "second")])
-spark.sql(f"CALL run_compaction(op => 'schedule', path => '{PATH}')").show()
+ONE = "hoodie.compact.inline.max.delta.commits=1"
+spark.sql(f"CALL run_compaction(op => 'schedule', path => '{PATH}', options => '{ONE}')").show()
 write([("key-0", 3, "third")])
 print(f"while the compaction is pending: {changes()}")
 spark.sql(f"CALL run_compaction(op => 'run', path => '{PATH}')").show()

@@ -62,7 +62,7 @@ def held_back(gate, rows):
         writer = held.write.format("hudi").options(**OPTIONS)
         writer.option("hoodie.datasource.write.operation", "upsert").mode("append").save(PATH)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
     while not Path(f"{gate}.reached").exists():
         time.sleep(0.05)
@@ -78,7 +78,8 @@ def completed():
 write([(f"key-{n}", 1, "first") for n in range(4)])
 GATE = f"{PATH}.gate"
 late = held_back(GATE, [("key-0", 2, "late")])
-spark.sql(f"CALL run_compaction(op => 'schedule', path => '{PATH}')").show()
+ONE = "hoodie.compact.inline.max.delta.commits=1"
+spark.sql(f"CALL run_compaction(op => 'schedule', path => '{PATH}', options => '{ONE}')").show()
 write([("key-3", 3, "second")])
 (_, (_, since)) = completed()
 Path(GATE).touch()

@@ -1,11 +1,11 @@
 """A query as of a time whose files were cleaned returns wrong rows instead of an error.
 
     1. three writes of one row to a copy-on-write table
-    2. a clean that keeps one commit
+    2. a clean that keeps one file version
     3. query as of the first write
 
-Expected: an error that says that the files of that time are gone. Apache Hudi 1.2.0 returns no
-rows, or those of another time, and does not say so.
+Expected: an error that says that the files of that time are gone, as after a clean that keeps
+commits. Apache Hudi 1.2.0 returns no rows: such a clean retains no commit, by which it would know.
 """
 
 import sys
@@ -52,7 +52,9 @@ def then():
 
 
 before = then()
-spark.sql(f"CALL run_clean(path => '{PATH}', retain_commits => 1)").show()
+spark.sql(f"CREATE TABLE cleaned USING hudi LOCATION '{PATH}'")
+POLICY = "clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1"
+spark.sql(f"CALL run_clean(table => 'cleaned', {POLICY})").show()
 try:
     after = then()
 except Exception as error:

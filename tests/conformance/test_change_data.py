@@ -201,7 +201,7 @@ def test_captured_from_a_later_time_on(mode: str, judge: Judge, tmp_path: Path) 
     judge.write(path, batch([row(0, ts=30), row(7, ts=30)]), options)
     we.write(path, batch([row(0, ts=40), row(1, ts=40)]), "upsert")
     judge.write(path, batch([row(2, ts=50)]), options, operation="delete")
-    assert len({each.name.split("_")[2].split(".")[0] for each in path.rglob("*.cdc")}) == 3
+    assert len({each.name.split("_")[1].partition(".")[0] for each in path.rglob("*.cdc")}) == 3
     theirs = change_data.of_judge(judge, path, begin=begun)
     since = change_data.of_rows(ours(path).change_data(begun).read().read_all())
     assert theirs == since

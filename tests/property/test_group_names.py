@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from hoodie.filegroup import group_names, listing, snapshots
+from hoodie.filegroup import group_files, group_names, listing, snapshots
 from hoodie.format import file_names
-from hoodie.model import files, instants, plans
+from hoodie.model import files, instants, moments, plans
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active
 from support.tables.tables import CONFIG
@@ -195,3 +195,20 @@ def check_among(names: list[str]) -> None:
             assert name not in parts
         else:
             assert parts[name] == (kind, parsed.group.file_id, parsed.instant_time)
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables(), st.integers(0, 100))
+def test_newest_slices_of_a_moment_are_found_by_their_times(table: Table, tick: int) -> None:
+    """What is left out of file groups, whatever the moment, is in none of their newest slices."""
+    snapshot = snapshot_of(table, MemoryStorage())
+    then = snapshots.as_of(snapshot, moments.Moment(time=time_of(tick)))
+    then = replace(then, replaced=snapshot.replaced)
+    grouped = group_files.GroupFiles(snapshot.listing, snapshot.timeline.completion_time)
+    moment = group_files.Moment(time=time_of(tick), is_committed=then.committed.is_committed)
+    found = grouped.at([group(each) for each in GROUPS], moment)
+    some = [each for same in found.values() for each in same]
+    left = replace(then, listing=group_files.OfGroups(snapshot.listing, some))
+    assert left.view.latest_slices(PARTITION) == then.view.latest_slices(PARTITION)
+    there = snapshot.listing.files(PARTITION)
+    event(f"{len(there) - len(some)} files left out")

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import listing, past, snapshots
+from hoodie.filegroup import group_files, past, snapshots
 from hoodie.model import commits, files, instants, moments, partition_columns
 from hoodie.read import increments, positions, row_versions
 
@@ -298,7 +298,8 @@ class Sides:
     """The table as of the moments of steps, each made once for the steps that it is between."""
 
     def __init__(self, snapshot: snapshots.Snapshot) -> None:
-        self._snapshot = replace(snapshot, listing=listing.Grouped(snapshot.listing))
+        self._snapshot = snapshot
+        self._files = group_files.GroupFiles(snapshot.listing, snapshot.timeline.completion_time)
         self._last: tuple[moments.Moment, snapshots.Snapshot] | None = None
 
     def of(self, step: Step) -> increments.Ends:
@@ -309,7 +310,7 @@ class Sides:
             then = snapshots.as_of(self._snapshot, step.before)
         now = snapshots.as_of(self._snapshot, step.after)
         self._last = (step.after, now)
-        return increments.Ends(then=then, now=now)
+        return increments.Ends(then=then, now=now, files=self._files)
 
 
 def tasks_of(

@@ -22,13 +22,14 @@ one that is still pending (S88).
 Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increments.
 """
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import listing, past, snapshots
+from hoodie.filegroup import group_files, past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, moments, schemas, table_config
@@ -157,6 +158,7 @@ def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increm
     ends = Ends(
         then=snapshots.as_of(snapshot, found.begin),
         now=snapshots.as_of(snapshot, found.end),
+        files=group_files.GroupFiles(snapshot.listing, snapshot.timeline.completion_time),
     )
     units = units_of(source, touched, ends)
     _check_readable(source, snapshot, wanted, units, ends)
@@ -476,10 +478,17 @@ class _Read:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """The table as the reader has seen it, and as of the end of the range."""
+    """The table as the reader has seen it, and as of the end of the range.
+
+    Attributes:
+        then: As the reader has seen it.
+        now: As of the end.
+        files: Of its file groups.
+    """
 
     then: snapshots.Snapshot
     now: snapshots.Snapshot
+    files: group_files.GroupFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -502,7 +511,7 @@ class Unit:
 def units_of(source: Source, touched: Touched, ends: Ends) -> list[Unit]:
     """Return the units in which rows may have changed, by partition."""
     asked = touched.groups | touched.compacted
-    then, now = _slices(ends.then, asked), _slices(ends.now, asked)
+    then, now = (_slices(each, asked, ends.files) for each in (ends.then, ends.now))
     reordered = {
         group
         for group in touched.compacted
@@ -564,13 +573,16 @@ def _task(
 
 
 def _slices(
-    snapshot: snapshots.Snapshot, groups: Collection[files.FileGroupId]
+    snapshot: snapshots.Snapshot,
+    groups: Collection[files.FileGroupId],
+    files_of: group_files.GroupFiles,
 ) -> dict[files.FileGroupId, files.FileSlice]:
     """Return what a read of some file groups reads; their partitions are listed, no others."""
-    grouped = snapshot.listing
-    if not isinstance(grouped, listing.Grouped):
-        grouped = listing.Grouped(grouped)
-    view = replace(snapshot, listing=grouped.of(groups)).view
+    assert snapshot.moment is not None, groups
+    is_committed = snapshot.committed.is_committed
+    moment = group_files.Moment(time=snapshot.moment.time, is_committed=is_committed)
+    found = itertools.chain.from_iterable(files_of.at(groups, moment).values())
+    view = replace(snapshot, listing=group_files.OfGroups(snapshot.listing, list(found))).view
     return {
         each.group: each
         for path in sorted({group.partition_path for group in groups})
