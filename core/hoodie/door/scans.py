@@ -247,6 +247,11 @@ class Explanation:
     plan: planning.Plan
 
     @property
+    def file_slices(self) -> int:
+        """How many file slices are read."""
+        return len(self.plan.slices)
+
+    @property
     def files(self) -> int:
         """How many files are read."""
         return sum(len(each.data_files) for each in self.plan.slices)
