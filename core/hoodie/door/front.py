@@ -150,6 +150,10 @@ class Front(ABC):
         explain = partial(self.explain_read, is_read_optimized=read_optimized, as_of=as_of)
         return scans.scan(self._source(as_of), wanted, explain)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return all rows, as they are now, as a capsule of Arrow's C stream interface."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
     def dataset(
         self,
         *,

@@ -105,6 +105,11 @@ def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outco
     """
     if (where is None) == (keys is None):
         raise errors.InvalidInputError("delete: expected either where=... or keys=...")
+    listed = list(where) if isinstance(where, list | tuple | set) else []
+    if not filters.is_triple(where) and any(not isinstance(each, tuple | list) for each in listed):
+        raise errors.InvalidInputError(
+            f"delete: where is a list of values: expected keys={listed!s:.80}, or a filter"
+        )
     options = job.options(commits.Operation.DELETE, batch_id)
     if keys is not None:
         values = _values(keys)

@@ -257,6 +257,7 @@ def test_keys_of_a_table_without_partitions_need_no_look_at_it(trips: hoodie.Tab
         ({"where": "n = 1", "keys": ["1"]}, errors.InvalidInputError, "expected either"),
         ({"keys": 3}, errors.InvalidInputError, "the rows are of type int"),
         ({"keys": [[1]]}, errors.InvalidInputError, "column 'id' has a value that is not string"),
+        ({"where": ["1"]}, errors.InvalidInputError, "expected keys=['1'], or a filter"),
         ({"where": "no = 1"}, errors.NotFoundError, "there is no column 'no'"),
     ],
 )
@@ -382,11 +383,13 @@ def test_transaction_is_one_commit_and_made_once(trips: hoodie.Table) -> None:
 
 
 def test_transaction_holds_one_operation(trips: hoodie.Table) -> None:
-    mixed = trips.transaction("etl", 1)
+    mixed = trips.transaction("etl", 1).__enter__()
     mixed.upsert(ROWS)
     with pytest.raises(errors.InvalidInputError, match="with upsert cannot delete as well"):
         mixed.delete(ROWS[:1])
-    unlike = trips.transaction("etl", 1)
+    with pytest.raises(errors.InvalidInputError, match="the transaction is not open"):
+        trips.transaction("etl", 1).upsert(ROWS)
+    unlike = trips.transaction("etl", 1).__enter__()
     unlike.delete([{"id": "1"}])
     unlike.delete(ROWS[:1])
     with pytest.raises(errors.InvalidInputError, match="expected the same in all of them"):
@@ -394,7 +397,9 @@ def test_transaction_holds_one_operation(trips: hoodie.Table) -> None:
     with trips.transaction("etl", 1) as tx:
         pass
     assert tx.result == outcomes.Written(batch_id="1")
-    with pytest.raises(errors.InvalidInputError, match="the transaction has ended"):
+    with pytest.raises(
+        errors.InvalidInputError, match="the transaction is not open: use it in a block"
+    ):
         tx.upsert(ROWS)
     with pytest.raises(errors.InvalidInputError, match="batch id '' has 0 characters"):
         trips.transaction("etl", "")
