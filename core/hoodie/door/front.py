@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Self
 
 import pyarrow as pa
 
@@ -80,6 +81,10 @@ class Front(ABC):
         self, *, is_read_optimized: bool = False, as_of: travel.Given | None = None
     ) -> scans.Explain:
         """Return what plans reads of one snapshot."""
+
+    @abstractmethod
+    def refresh(self) -> Self:
+        """Take up columns and configuration that others have changed."""
 
     @abstractmethod
     def timeline(self) -> active.ActiveTimeline:
@@ -304,6 +309,8 @@ class Front(ABC):
             ConfigurationError: The writer is non-blocking.
             HoodieError: As `upsert`.
         """
+        # Whole rows are written: what they have in columns that others have added must stay.
+        self.refresh()
         return writing.update(self._job, values, where, batch_id)
 
     def transaction(self, app_id: str, batch_id: str | int) -> transactions.Transaction:

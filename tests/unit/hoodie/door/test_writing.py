@@ -327,6 +327,37 @@ def test_change_of_another_writer_during_an_update_is_a_conflict(parted: hoodie.
     assert rows_of(parted)[2] == {**ROWS[2], "n": 500}
 
 
+def adding(uri: str) -> hoodie.Table:
+    """Return a writer that adds columns."""
+    return hoodie.open_table(uri, settings={"hoodie.datasource.write.reconcile.schema": "true"})
+
+
+def test_update_keeps_columns_that_another_writer_has_added(parted: hoodie.Table) -> None:
+    tipped = arrow().slice(2, 1).append_column("tip", pa.array([2.5]))
+    adding(parted.uri).upsert(tipped)
+    parted.update({"f": 9.0}, "n = 2")
+    found = parted.scan(["f", "tip"], "n = 2").to_arrow().to_pylist()
+    assert found == [{"f": 9.0, "tip": 2.5}]
+
+
+def test_update_during_which_a_column_is_added_changes_nothing(
+    parted: hoodie.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_now = type(parted)._read_now
+
+    def read(self: hoodie.Table, columns: list[str], where: object) -> pa.RecordBatchReader:
+        tipped = arrow().slice(2, 1).append_column("tip", pa.array([2.5]))
+        adding(parted.uri).upsert(tipped)
+        return read_now(self, columns, where)
+
+    monkeypatch.setattr(type(parted), "_read_now", read)
+    with pytest.raises(errors.ConflictError, match="were changed while rows were selected"):
+        parted.update({"f": 9.0}, "n = 2")
+    monkeypatch.undo()
+    found = parted.refresh().scan(["f", "tip"], "n = 2").to_arrow().to_pylist()
+    assert found == [{"f": 1.0, "tip": 2.5}]
+
+
 @pytest.mark.parametrize("change", ["delete", "update"])
 def test_non_blocking_writer_changes_no_rows_by_a_filter(parted: hoodie.Table, change: str) -> None:
     other = hoodie.open_table(parted.uri, concurrency="nbcc")
