@@ -14,16 +14,18 @@ _HOMES: Final = {
     "HoodieError": "hoodie.errors",
     "Table": "hoodie.table",
     "create_table": "hoodie.opening",
+    "errors": "hoodie.errors",
     "open_table": "hoodie.opening",
 }
 
-__all__ = ["HoodieError", "Table", "create_table", "open_table"]
+__all__ = ["HoodieError", "Table", "create_table", "errors", "open_table"]
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOMES[name]), name)
+    module = importlib.import_module(_HOMES[name])
+    found: object = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = found
     return found
 

@@ -1,5 +1,6 @@
+from hoodie import errors
 from hoodie.errors import HoodieError
 from hoodie.opening import create_table, open_table
 from hoodie.table import Table
 
-__all__ = ["HoodieError", "Table", "create_table", "open_table"]
+__all__ = ["HoodieError", "Table", "create_table", "errors", "open_table"]

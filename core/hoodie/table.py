@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
@@ -128,7 +128,7 @@ class Table(front.Front):
         """The table's root."""
         return self._storage.uri
 
-    def refresh(self) -> "Table":
+    def refresh(self) -> Self:
         """Take up columns and configuration that others have changed; return the table itself."""
         self.config = table_properties.load(self._storage, self._env.clock)
         self.schema = definition.load_schema(self._storage, self.config)

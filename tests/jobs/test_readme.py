@@ -59,7 +59,8 @@ def write_table(uri: str) -> None:
 
 def test_python_of_the_readme_works_in_a_plain_session(tmp_path: Path) -> None:
     write_table(str(tmp_path / "flights"))
-    text = (ROOT / "README.md").read_text().replace("file:///tmp/", f"file://{tmp_path}/")
+    whole = (ROOT / "README.md").read_text().replace("file:///tmp/", f"file://{tmp_path}/")
+    text = whole.partition("## A table in PySpark\n")[2]
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 2
     done = subprocess.run(

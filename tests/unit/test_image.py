@@ -52,7 +52,8 @@ def test_image_has_every_package_that_the_project_declares() -> None:
     )
     names = {name for name in declared if name != "hatchling"}
     assert {"kopf", "pyspark", "pyarrow", "boto3"} <= names
-    assert names - _versions("requirements/image.txt").keys() == set()
+    # Engines of people who read tables in Python: no program of the image has them.
+    assert names - _versions("requirements/image.txt").keys() == {"duckdb", "polars"}
 
 
 @pytest.mark.parametrize("change", ["content", "name", "moved boundary", "new file"])

@@ -103,16 +103,17 @@ def _predicate(given: object) -> predicates.Predicate:
     if isinstance(given, predicates.Predicate):
         predicates.check(given)
         return given
-    if _is_triple(given):
+    if is_triple(given):
         return _of_triple(given)
-    if isinstance(given, list | tuple) and all(map(_is_triple, given)):
+    if isinstance(given, list | tuple) and all(map(is_triple, given)):
         return predicates.And(tuple(_of_triple(each) for each in given))
     raise errors.InvalidInputError(
         f"a filter is of type {type(given).__name__} ({given!r:.80}), expected {_FORMS}"
     )
 
 
-def _is_triple(given: object) -> bool:
+def is_triple(given: object) -> bool:
+    """Return whether something has the form of a column, a comparison and a value."""
     return (
         isinstance(given, tuple | list)
         and len(given) == _TRIPLE

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import Self
 
 import pyarrow as pa
 
@@ -82,6 +83,10 @@ class Front(ABC):
         """Return what plans reads of one snapshot."""
 
     @abstractmethod
+    def refresh(self) -> Self:
+        """Take up columns and configuration that others have changed."""
+
+    @abstractmethod
     def timeline(self) -> active.ActiveTimeline:
         """Return the active timeline."""
 
@@ -149,6 +154,10 @@ class Front(ABC):
         )
         explain = partial(self.explain_read, is_read_optimized=read_optimized, as_of=as_of)
         return scans.scan(self._source(as_of), wanted, explain)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return all rows, as they are now, as a capsule of Arrow's C stream interface."""
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def dataset(
         self,
@@ -300,6 +309,8 @@ class Front(ABC):
             ConfigurationError: The writer is non-blocking.
             HoodieError: As `upsert`.
         """
+        # Whole rows are written: what they have in columns that others have added must stay.
+        self.refresh()
         return writing.update(self._job, values, where, batch_id)
 
     def transaction(self, app_id: str, batch_id: str | int) -> transactions.Transaction:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hoodie import errors
 from hoodie.door import writing
@@ -40,7 +41,7 @@ class Maintained:
     summary: str
     instants: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
-    detail: object = None
+    detail: Any = None
 
     def __repr__(self) -> str:
         verb = f"{self.service}, dry run" if self.is_dry_run else self.service

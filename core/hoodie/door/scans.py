@@ -247,6 +247,11 @@ class Explanation:
     plan: planning.Plan
 
     @property
+    def file_slices(self) -> int:
+        """How many file slices are read."""
+        return len(self.plan.slices)
+
+    @property
     def files(self) -> int:
         """How many files are read."""
         return sum(len(each.data_files) for each in self.plan.slices)
@@ -280,7 +285,7 @@ def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
     if isinstance(wanted.columns, str):
         raise errors.InvalidInputError(
             f"columns is the text {wanted.columns!r}, expected a list of names, such as "
-            f"[{wanted.columns!r}]"
+            f"[{wanted.columns!r}]; a filter is given as where="
         )
     if wanted.limit is not None and wanted.limit < 0:
         raise errors.InvalidInputError(f"limit is {wanted.limit}, expected 0 or more")

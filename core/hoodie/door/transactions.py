@@ -46,6 +46,7 @@ class Transaction:
         self._is_done = is_done
         self._operation: commits.Operation | None = None
         self._parts: list[inputs.Data] = []
+        self._is_open = False
 
     @property
     def is_done(self) -> bool:
@@ -75,8 +76,10 @@ class Transaction:
             InvalidInputError: They are no rows; or the transaction does something else already, or
                 has ended.
         """
-        if self.result is not None:
-            raise errors.InvalidInputError("the transaction has ended: begin another one")
+        if not self._is_open:
+            raise errors.InvalidInputError(
+                "the transaction is not open: use it in a block, `with table.transaction(...)`"
+            )
         if self._operation not in (None, operation):
             assert self._operation is not None
             raise errors.InvalidInputError(
@@ -89,6 +92,7 @@ class Transaction:
             self._parts.append(inputs.data_of(rows, self._job.columns))
 
     def __enter__(self) -> Self:
+        self._is_open = self.result is None
         return self
 
     def __exit__(
@@ -98,6 +102,7 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         del error, trace
+        self._is_open = False
         if kind is not None:
             return
         if self._is_done:

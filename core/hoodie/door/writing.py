@@ -11,6 +11,7 @@ from pyarrow import dataset
 from hoodie import environment, errors
 from hoodie.door import filters, inputs, outcomes, writers
 from hoodie.model import commits, predicates, results, schemas
+from hoodie.services import definition
 from hoodie.transaction import manager
 from hoodie.write import sessions
 
@@ -105,6 +106,11 @@ def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outco
     """
     if (where is None) == (keys is None):
         raise errors.InvalidInputError("delete: expected either where=... or keys=...")
+    listed = list(where) if isinstance(where, list | tuple | set) else []
+    if not filters.is_triple(where) and any(not isinstance(each, tuple | list) for each in listed):
+        raise errors.InvalidInputError(
+            f"delete: where is a list of values: expected keys={listed!s:.80}, or a filter"
+        )
     options = job.options(commits.Operation.DELETE, batch_id)
     if keys is not None:
         values = _values(keys)
@@ -184,6 +190,7 @@ def update(
     found = filters.filter_of(where, full)
 
     def select() -> pa.Table:
+        _check_columns(job)
         rows = _selected(job, job.columns.names, found)
         changed = {
             name: _evaluated(name, change, rows, job.columns.field(name).type)
@@ -201,6 +208,20 @@ def update(
         return sessions.update_selected(job.target, select, options, job.env)
 
     return job.timed(write)
+
+
+def _check_columns(job: Job) -> None:
+    """Refuse to write whole rows that would lack columns of the table.
+
+    Raises:
+        ConflictError: Another writer has changed the columns since they were read.
+    """
+    now = definition.load_schema(job.target.storage, job.target.config).arrow
+    if not now.equals(job.columns):
+        raise errors.ConflictError(
+            f"the columns of {job.target.storage.uri} were changed while rows were selected: "
+            "update again"
+        )
 
 
 def _changes(job: Job, values: Mapping[str, Value]) -> dict[str, pc.Expression]:

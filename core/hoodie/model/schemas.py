@@ -6,6 +6,7 @@ come first (`META_COLUMNS`); a `TableSchema` never has them. Source: `AvroConver
 `HoodieAvroUtils.java` (`addMetadataFields`, `sanitizeName`).
 """
 
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -62,7 +63,7 @@ class TableSchema:
         arrow: The same columns in Arrow.
     """
 
-    avro: str
+    avro: str = dataclasses.field(repr=False)
     arrow: pa.Schema
 
 

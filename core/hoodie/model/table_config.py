@@ -235,7 +235,7 @@ class TableConfig:
     is_hive_style: bool = False
     is_url_encoded: bool = False
     drops_partition_columns: bool = False
-    create_schema: str | None = None
+    create_schema: str | None = field(default=None, repr=False)
     index: IndexKind | None = None
     updates_partitions: bool = True
     bucket_count: int | None = None

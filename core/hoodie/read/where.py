@@ -5,7 +5,7 @@ Grammar (words in any case; names may be quoted with double quotes, `""` stands 
     filter     = term { "or" term }
     term       = factor { "and" factor }
     factor     = "not" factor | "(" filter ")" | condition
-    condition  = name ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
+    condition  = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
                | name [ "not" ] "in" "(" literal { "," literal } ")"
                | name "is" [ "not" ] "null"
     literal    = number | 'text' | true | false
@@ -31,13 +31,14 @@ _TOKEN = re.compile(
       | (?P<text>'(?:[^']|'')*')
       | (?P<quoted>"(?:[^"]|"")+")
       | (?P<word>[^\W\d][\w.]*)
-      | (?P<sign><=|>=|!=|<>|[=<>(),])
+      | (?P<sign><=|>=|!=|<>|==|[=<>(),])
       | (?P<end>$)
     )""",
     re.VERBOSE,
 )
 _COMPARATORS = {
     "=": predicates.Comparator.EQ,
+    "==": predicates.Comparator.EQ,
     "!=": predicates.Comparator.NE,
     "<>": predicates.Comparator.NE,
     "<": predicates.Comparator.LT,

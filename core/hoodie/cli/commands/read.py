@@ -46,7 +46,7 @@ The grammar of --where; keywords are case-insensitive:
   filter    = term { "or" term }
   term      = factor { "and" factor }
   factor    = "not" factor | "(" filter ")" | condition
-  condition = name ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
+  condition = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
             | name \\[ "not" ] "in" "(" literal { "," literal } ")"
             | name "is" \\[ "not" ] "null"
   literal   = number | 'text' | true | false

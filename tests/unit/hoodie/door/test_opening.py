@@ -199,7 +199,7 @@ def test_storage_options_that_are_not_known_are_refused_without_their_values(
 def test_stub_names_what_the_package_has() -> None:
     stub = ast.parse(Path(hoodie.__file__).with_suffix(".pyi").read_text())
     homes = {
-        alias.name: node.module
+        alias.name: f"hoodie.{alias.name}" if node.module == "hoodie" else node.module
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

@@ -39,6 +39,7 @@ def test_every_form_has_the_same_rows(small: SmallTable) -> None:
     assert sorted(scan.to_pandas()["id"]) == sorted(expected)
     assert sorted(scan.to_polars()["id"]) == sorted(expected)
     assert sorted(pl.DataFrame(scan)["id"]) == sorted(expected)
+    assert pl.DataFrame(small.table).height == small.table.scan().count()
     assert duckdb.sql("select count(*), sum(a) from scan").fetchall() == [(9, 30 + 99 + 112)]
     assert pa.table(scan).schema == scan.schema == pa.schema({"id": "string", "a": "int64"})
     assert scan.count() == len(expected)

@@ -257,6 +257,7 @@ def test_keys_of_a_table_without_partitions_need_no_look_at_it(trips: hoodie.Tab
         ({"where": "n = 1", "keys": ["1"]}, errors.InvalidInputError, "expected either"),
         ({"keys": 3}, errors.InvalidInputError, "the rows are of type int"),
         ({"keys": [[1]]}, errors.InvalidInputError, "column 'id' has a value that is not string"),
+        ({"where": ["1"]}, errors.InvalidInputError, "expected keys=['1'], or a filter"),
         ({"where": "no = 1"}, errors.NotFoundError, "there is no column 'no'"),
     ],
 )
@@ -326,6 +327,37 @@ def test_change_of_another_writer_during_an_update_is_a_conflict(parted: hoodie.
     assert rows_of(parted)[2] == {**ROWS[2], "n": 500}
 
 
+def adding(uri: str) -> hoodie.Table:
+    """Return a writer that adds columns."""
+    return hoodie.open_table(uri, settings={"hoodie.datasource.write.reconcile.schema": "true"})
+
+
+def test_update_keeps_columns_that_another_writer_has_added(parted: hoodie.Table) -> None:
+    tipped = arrow().slice(2, 1).append_column("tip", pa.array([2.5]))
+    adding(parted.uri).upsert(tipped)
+    parted.update({"f": 9.0}, "n = 2")
+    found = parted.scan(["f", "tip"], "n = 2").to_arrow().to_pylist()
+    assert found == [{"f": 9.0, "tip": 2.5}]
+
+
+def test_update_during_which_a_column_is_added_changes_nothing(
+    parted: hoodie.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_now = type(parted)._read_now
+
+    def read(self: hoodie.Table, columns: list[str], where: object) -> pa.RecordBatchReader:
+        tipped = arrow().slice(2, 1).append_column("tip", pa.array([2.5]))
+        adding(parted.uri).upsert(tipped)
+        return read_now(self, columns, where)
+
+    monkeypatch.setattr(type(parted), "_read_now", read)
+    with pytest.raises(errors.ConflictError, match="were changed while rows were selected"):
+        parted.update({"f": 9.0}, "n = 2")
+    monkeypatch.undo()
+    found = parted.refresh().scan(["f", "tip"], "n = 2").to_arrow().to_pylist()
+    assert found == [{"f": 1.0, "tip": 2.5}]
+
+
 @pytest.mark.parametrize("change", ["delete", "update"])
 def test_non_blocking_writer_changes_no_rows_by_a_filter(parted: hoodie.Table, change: str) -> None:
     other = hoodie.open_table(parted.uri, concurrency="nbcc")
@@ -382,11 +414,13 @@ def test_transaction_is_one_commit_and_made_once(trips: hoodie.Table) -> None:
 
 
 def test_transaction_holds_one_operation(trips: hoodie.Table) -> None:
-    mixed = trips.transaction("etl", 1)
+    mixed = trips.transaction("etl", 1).__enter__()
     mixed.upsert(ROWS)
     with pytest.raises(errors.InvalidInputError, match="with upsert cannot delete as well"):
         mixed.delete(ROWS[:1])
-    unlike = trips.transaction("etl", 1)
+    with pytest.raises(errors.InvalidInputError, match="the transaction is not open"):
+        trips.transaction("etl", 1).upsert(ROWS)
+    unlike = trips.transaction("etl", 1).__enter__()
     unlike.delete([{"id": "1"}])
     unlike.delete(ROWS[:1])
     with pytest.raises(errors.InvalidInputError, match="expected the same in all of them"):
@@ -394,7 +428,9 @@ def test_transaction_holds_one_operation(trips: hoodie.Table) -> None:
     with trips.transaction("etl", 1) as tx:
         pass
     assert tx.result == outcomes.Written(batch_id="1")
-    with pytest.raises(errors.InvalidInputError, match="the transaction has ended"):
+    with pytest.raises(
+        errors.InvalidInputError, match="the transaction is not open: use it in a block"
+    ):
         tx.upsert(ROWS)
     with pytest.raises(errors.InvalidInputError, match="batch id '' has 0 characters"):
         trips.transaction("etl", "")

@@ -24,6 +24,7 @@ A, B, C = (equal(name, 1) for name in "abc")
     [
         ("a = 1", A),
         ("  a=1\n", A),
+        ("a == 1", A),
         ("a = -1", equal("a", -1)),
         ("a = 1.5", equal("a", 1.5)),
         ("a = .5e-3", equal("a", decimal.Decimal("0.0005"))),
@@ -64,7 +65,7 @@ def test_text_means(text: str, predicate: predicates.Predicate) -> None:
     [
         ("", "character 1: found the end, expected a column's name"),
         ("a", "character 2: found the end, expected a comparison, in, or is null"),
-        ("a == 1", "character 4: found '=', expected a number, a 'text', true or false"),
+        ("a === 1", "character 5: found '=', expected a number, a 'text', true or false"),
         ("a = x", "character 5: found 'x', expected a number, a 'text', true or false"),
         ("a = null", "character 5: found 'null', expected a number, a 'text', true or false"),
         ("a = 1 b = 1", "character 7: found 'b', expected and, or, or the end"),
