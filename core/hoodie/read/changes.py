@@ -25,7 +25,7 @@ from hoodie import errors
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
-from hoodie.index import bucket
+from hoodie.index import tables
 from hoodie.model import instants, table_config
 from hoodie.read import changed_rows, increments, planning, tasks
 from hoodie.read.positions import Position
@@ -312,10 +312,11 @@ def _is_of_buckets(unit: changed_rows.UnitTask) -> bool:
     has_buckets = not config.looks_keys_up and (
         config.index is not table_config.IndexKind.CONSISTENT_HASHING
     )
+    index = tables.index_of(config)
     return (
         has_buckets
         and {each.group for each in unit.before} <= after
-        and all(bucket.own_bucket(each.file_id, config.bucket_count) is not None for each in after)
+        and all(index.bucket_of(each.file_id) is not None for each in after)
     )
 
 
