@@ -62,13 +62,13 @@ class Case:
         title: For the page.
         type: Of the table.
         options: Of the stream.
-        change_data: What the table stores of changes.
+        mode: What the table stores of changes.
     """
 
     title: str
     type: table_config.TableType
     options: Mapping[str, str]
-    change_data: change_data.LoggingMode | None = None
+    mode: change_data.LoggingMode | None = None
 
 
 _TYPES = table_config.TableType
@@ -79,7 +79,7 @@ CASES = (
         title="copy-on-write, changes stored with both rows",
         type=_TYPES.COPY_ON_WRITE,
         options=CDC,
-        change_data=change_data.LoggingMode.DATA_BEFORE_AFTER,
+        mode=change_data.LoggingMode.DATA_BEFORE_AFTER,
     ),
 )
 
@@ -111,7 +111,7 @@ class Table:
             ordering_fields=("ts",),
             merge_mode=table_config.MergeMode.EVENT_TIME,
             bucket_count=BUCKETS,
-            change_data=case.change_data,
+            change_data=case.mode,
             index=table_config.IndexKind.BUCKET,
         )
         schema = schemas.from_arrow(small_commits.SCHEMA, config.name)
@@ -237,8 +237,9 @@ def latencies_ms(
     found = []
     with streaming(python, settings, folder) as stream:
         # The query begins at the latest commit, which it looks for some time after its start.
+        CONSOLE.print(f"  {settings['format']}")
         while not stream.has_value(written.commit()[0], WARM_UP_S):
-            CONSOLE.print("waiting for the query")
+            pass
         for number in range(WARM_UPS + commits_):
             value, done_s = written.commit()
             if not stream.has_value(value, WAIT_S):

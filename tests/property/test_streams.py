@@ -129,7 +129,7 @@ kills = st.tuples(st.just("step"), st.integers(0, 3), st.sampled_from([None, Non
 
 
 @settings(
-    max_examples=4,
+    max_examples=25,
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],

@@ -35,3 +35,10 @@ def is_in_record_index(config: table_config.TableConfig, file_id: str) -> bool:
     is_shared = config.has_foreign_writers and not config.is_copy_on_write
     has_rings = config.index is table_config.IndexKind.CONSISTENT_HASHING
     return not (is_shared and (has_rings or bucket.is_bucket_file_id(file_id)))
+
+
+def keeps_keys(config: table_config.TableConfig, file_id: str) -> bool:
+    """Return whether a key of a file group is in no other one while that is there."""
+    if config.index_kind is not table_config.IndexKind.BUCKET:
+        return False
+    return bucket.own_bucket(file_id, config.bucket_count) is not None

@@ -26,7 +26,7 @@ from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
 from hoodie.index import tables
-from hoodie.model import instants, table_config
+from hoodie.model import instants
 from hoodie.read import changed_rows, increments, planning, tasks
 from hoodie.read.positions import Position
 from hoodie.storage import locations
@@ -307,16 +307,9 @@ def _settled_alone(
 
 def _is_of_buckets(unit: changed_rows.UnitTask) -> bool:
     """Return whether the keys of a unit are in its file groups, and stay there."""
-    config = unit.config
     after = {each.group for each in unit.after}
-    has_buckets = not config.looks_keys_up and (
-        config.index is not table_config.IndexKind.CONSISTENT_HASHING
-    )
-    index = tables.index_of(config)
-    return (
-        has_buckets
-        and {each.group for each in unit.before} <= after
-        and all(index.bucket_of(each.file_id) is not None for each in after)
+    return {each.group for each in unit.before} <= after and all(
+        tables.keeps_keys(unit.config, each.file_id) for each in after
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming import datasource as limits
 
 from hoodie import errors
 from hoodie.maintenance.cleaning import retention
-from hoodie.model import table_config
+from hoodie.model import commits, table_config
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.read.micro_batches import Limit
 from hoodie_jobs.spark import changed, data_source, read_options
@@ -296,16 +296,26 @@ class TestPartitions:
         monkeypatch.setattr(changed.packing, "TASK_BYTES_MIN", 1)
         assert len(changed.partitions(planned.parts())) == 4
 
-    def test_keys_that_move_between_file_groups_are_settled_together(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("is_looked_up", [False, True], ids=["buckets", "looked up"])
+    def test_keys_that_come_back_in_another_file_group_are_settled_together(
+        self, tmp_path: Path, *, is_looked_up: bool
+    ) -> None:
         looked_up = replace(COW, bucket_count=None, index=table_config.IndexKind.SIMPLE)
-        small = SmallTable(tmp_path / "s", looked_up)
-        put(small, "1")
+        small = SmallTable(tmp_path / "s", looked_up if is_looked_up else COW)
+        put(small, "1", "3")
         begin = small.table.position()
-        drop(small, "1")
+        retired = small.options(
+            operation=commits.Operation.DELETE_PARTITION,
+            partitions=("p",),
+            concurrency=ConcurrencyMode.OPTIMISTIC,
+        )
+        small.table.delete_partitions(retired)
         put(small, "1", "2", a=1)
         planned = small.table.changes(begin)
+        assert len(planned.units) > 1
         rows = [row for part in planned.parts() for each in part.read() for row in each.to_pylist()]
         assert sorted((row["_change"], row["id"]) for row in rows) == [
+            ("delete", "3"),
             ("upsert", "1"),
             ("upsert", "2"),
         ]
