@@ -540,7 +540,7 @@ def test_table_is_configured_for_its_writers(hoodie: Run, table: Path, trips: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected --[no-]chain or --[no-]foreign-writers"),
+        ([], "expected --[no-]chain, --[no-]foreign-writers or --change-data"),
         (["--no-chain", "--no-foreign-writers"], "a table without foreign writers has a chain"),
     ],
 )
