@@ -11,6 +11,7 @@ import pytest
 
 import hoodie
 from hoodie import errors
+from hoodie.maintenance.cleaning import service
 from support.servers import aws_server as servers
 
 COLUMNS = {"id": pa.string(), "city": pa.string(), "n": pa.int64()}
@@ -34,6 +35,7 @@ def test_every_part_of_a_table_is_opened_with_the_options(options: dict[str, str
         "id",
         partition_by="city",
         buckets=2,
+        foreign_writers=False,
         storage_options=options,
         settings={"hoodie.compact.inline.max.delta.commits": "1"},
     )
@@ -45,7 +47,9 @@ def test_every_part_of_a_table_is_opened_with_the_options(options: dict[str, str
     assert opened.scan(["id"], pc.field("n") == 100).to_arrow().to_pylist() == [{"id": "3"}]
     # Tasks of services, of changes and of fragments, which other processes may run.
     assert opened.maintain.compact().instants or made.maintain.compact().instants
-    assert opened.maintain.clean(keep_versions=1, grace_minutes=0).detail.done
+    doomed = service.DeleteTask(table_uri=opened.uri, paths=("a file that is not there",))
+    assert service.delete(pickle.loads(pickle.dumps(doomed))) == 1
+    assert opened.maintain.clean(dry_run=True).is_dry_run
     changed = opened.changes()
     assert changed.read().read_all().num_rows == 9
     fragments = [pickle.loads(pickle.dumps(each)) for each in opened.dataset().get_fragments()]
@@ -63,6 +67,14 @@ def test_every_part_of_a_table_is_opened_with_the_options(options: dict[str, str
     )
     assert there.stdout.strip() == b"4"
     assert "secret" not in repr(opened) + repr(opened.scan()) + opened.uri
+
+
+@pytest.mark.parametrize("given", [{}, {"timeout": "30s"}, {"aws_region": "us-east-1"}])
+def test_what_options_leave_open_the_environment_says(bucket: str, given: dict[str, str]) -> None:
+    uri = f"s3://{bucket}/trips"
+    made = hoodie.create_table(uri, COLUMNS, "id", storage_options=given, foreign_writers=False)
+    made.upsert(ROWS)
+    assert hoodie.open_table(uri, given).scan().count() == len(ROWS)
 
 
 def test_without_the_options_nothing_is_found(options: dict[str, str]) -> None:

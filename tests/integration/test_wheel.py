@@ -90,7 +90,7 @@ def test_wheel_holds_the_three_packages_and_nothing_else(wheel: Path) -> None:
         str(path.relative_to(ROOT / source))
         for source in SOURCES
         for path in (ROOT / source).rglob("*")
-        if path.is_file() and path.suffix in {".py", ".typed"}
+        if path.is_file() and path.suffix in {".py", ".pyi", ".typed"}
     }
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -119,6 +119,29 @@ def test_plain_wheel_reads_and_writes_tables(plain: Environment, tmp_path: Path)
         done = plain.run("hoodie", *words)
         assert done.returncode == 0, done.stderr
     assert "2.5" in done.stdout
+
+
+def test_plain_wheel_needs_no_data_frames(plain: Environment, tmp_path: Path) -> None:
+    code = """
+import sys
+import hoodie
+
+trips = hoodie.create_table(sys.argv[1], {"id": "string", "fare": "float64"}, "id")
+trips.upsert([{"id": "a", "fare": 1.5}])
+print(trips.dataset().to_table().to_pylist(), trips.inspect.files().num_rows)
+for convert in (trips.scan().to_pandas, trips.scan().to_polars):
+    try:
+        convert()
+    except hoodie.errors.ConfigurationError as error:
+        print(error)
+"""
+    done = plain.run("python", "-c", code, tmp_path / "trips")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[{'id': 'a', 'fare': 1.5}] 1",
+        "needs the package pandas, which is not installed: pip install pandas",
+        "needs the package polars, which is not installed: pip install polars",
+    ]
 
 
 def test_operator_of_a_plain_wheel_says_what_to_install(plain: Environment) -> None:

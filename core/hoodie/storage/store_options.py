@@ -8,6 +8,7 @@ Tasks take a table's URI to wherever they run, and open it there: an `OptionedUr
 options along.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -90,7 +91,7 @@ def open_store(bucket: str, options: StorageOptions | None = None) -> obstore.st
         opened: obstore.store.ObjectStore = obstore.store.from_url(
             bucket,
             config=dict(found.store),  # type: ignore[call-overload] # of any store
-            client_options=dict(found.client),
+            client_options=_client_options(found.client),
         )
     except exceptions.UnknownConfigurationKeyError as error:
         raise errors.InvalidInputError(
@@ -136,6 +137,19 @@ def _sorted(options: StorageOptions) -> _Sorted:
         else:
             store[name] = value
     return _Sorted(store, client)
+
+
+def _client_options(given: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return the options of the HTTP client: obstore drops the environment's once it gets some."""
+    if not given:
+        return None
+    of_environment = {
+        name: value
+        for name in _OF_CLIENTS
+        for prefix in _PREFIXES
+        if (value := os.environ.get(f"{prefix}{name}".upper())) is not None
+    }
+    return of_environment | dict(given)
 
 
 def _first_line(error: Exception) -> str:
