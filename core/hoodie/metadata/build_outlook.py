@@ -1,7 +1,7 @@
 """How long a build of indexes will still take: its phases, weighed by what is known of the files.
 
 A phase that is at work is measured by its own pace. What one that is still to come takes follows
-from the lengths of files, by costs that were measured on one machine, and from how long the build
+from the lengths of files, by costs that are estimated, and from how long the build
 has needed so far beside these. Nothing is decided by it.
 """
 
@@ -22,7 +22,7 @@ _KEYS_S = 4e-9
 _KEYS_WRITTEN_S = 6e-9
 _PAIRS_S = 8e-9
 _PAIRS_WRITTEN_S = 8e-9
-"""Of a file, and of a byte of files; measured by `benchmarks/index_builds.py`."""
+"""Of a file, and of a byte of files: estimates, of which only the proportions matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Phase:
 
     Attributes:
         name: What a reporter is told.
-        cost_s: What it takes on the machine on which the costs were measured, in seconds.
+        cost_s: What it takes by the estimates, in seconds.
     """
 
     name: str
