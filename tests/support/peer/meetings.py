@@ -142,6 +142,8 @@ class Meeting:
     def _ours(self, step: strangers.Step) -> None:
         lock = ("--lock", "filesystem")
         rows = self._rows(step)
+        if self.made.metadata_table:
+            self._mend_metadata()
         match step.what:
             case "compact":
                 plan = self.ours.schedule_compaction(self.path)
@@ -245,6 +247,12 @@ class Meeting:
         self.model.rows = before
         if writes[-1] != completed[-1]:
             self._learn()  # What came after that write is taken back, too.
+
+    def _mend_metadata(self) -> None:
+        """Make a metadata table again that a restore of Apache Hudi took a clean off."""
+        problem = peer_ours.hoodie("metadata", "status", self.path)["problem"]
+        if problem is not None and "lacks" in problem and "clean completed" in problem:
+            peer_ours.hoodie("metadata", "init", self.path, "--rebuild", "--lock", "filesystem")
 
     def _look(self, step: str) -> None:
         """Compare what both engines read with one another, and with the dictionary."""
