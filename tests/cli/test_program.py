@@ -176,3 +176,33 @@ def test_stopped_write_is_taken_back(
     assert f"error: {told}" in noted
     assert hoodie("heartbeats", table).out == "nothing is pending\n"
     assert hoodie("read", table, "--json").out == ""
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "expected"),
+    [
+        ("bash", "hoodie wr", ["write"]),
+        ("bash", "hoodie write --re", ["--record-key", "--rename", "--reject-file"]),
+        ("zsh", "hoodie read --as-of-c", ["--as-of-columns"]),
+        ("fish", "hoodie compact --sch", ["--schedule"]),
+    ],
+)
+def test_shells_complete_commands_and_their_options(
+    program_path: Path, shell: str, line: str, expected: list[str]
+) -> None:
+    variables = {
+        "_HOODIE_COMPLETE": f"complete_{shell}",
+        "COMP_CWORD": str(line.count(" ")),
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        ("COMP_WORDS" if shell == "bash" else "_TYPER_COMPLETE_ARGS"): line,
+    }
+    answer = subprocess.run(
+        [program_path],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_TIMEOUT_S,
+        check=True,
+    ).stdout
+    assert [each for each in expected if each not in answer] == []
+    assert "--help" not in answer

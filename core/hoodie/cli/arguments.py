@@ -1,8 +1,9 @@
 """The command line before it is parsed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _FLAGS = frozenset(("--json", "-h", "--help", "--no-header", "--create"))
+_COMPLETE = "_HOODIE_COMPLETE"
 _INPUT = "--input"
 _STANDARD_INPUT = "-"
 
@@ -10,6 +11,18 @@ _STANDARD_INPUT = "-"
 def command_of(argv: Sequence[str]) -> str | None:
     """Return the command in a command line; None where there is none."""
     return next((token for token in argv if not token.startswith("-")), None)
+
+
+def completed_words(variables: Mapping[str, str]) -> list[str]:
+    """Return the words that a shell asks to complete, without the program; none if it does not.
+
+    Args:
+        variables: Of the environment, in which typer's scripts put them.
+    """
+    if _COMPLETE not in variables:
+        return []
+    words = variables.get("COMP_WORDS") or variables.get("_TYPER_COMPLETE_ARGS", "")
+    return words.split()[1:]
 
 
 def spread(argv: Sequence[str]) -> list[str]:

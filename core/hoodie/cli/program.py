@@ -133,13 +133,13 @@ def _run(argv: list[str]) -> object:
     app = typer.Typer(
         help=command.reflowed(_HELP),
         epilog=command.reflowed(_EPILOG),
-        add_completion=False,
+        add_completion=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": _HELP_NAMES},
     )
     app.callback()(_configure)
-    wanted = arguments.command_of(argv)
+    wanted = arguments.command_of(arguments.completed_words(os.environ) or argv)
     for name, (panel, summary) in _COMMANDS.items():
         # By name, and only the one that runs: most of a second goes by until Arrow is there, which
         # help, version and a mistyped command need not wait for.
