@@ -26,13 +26,20 @@ def completed_words(variables: Mapping[str, str]) -> list[str]:
 
 
 def spread(argv: Sequence[str]) -> list[str]:
-    """Return a command line with `write`'s `A B` or `--input A B` as `--input A --input B`.
+    """Return a command line as typer takes it.
 
-    So a shell's `*.csv` works. What stands outside `--input` is the table and then files; when the
-    table does not stand there it is the last of the files.
+    `help` and `version` are options, and `write`'s `A B` and `--input A B` are `--input A --input
+    B`, so that a shell's `*.csv` works. What stands outside `--input` is the table and then files;
+    when the table does not stand there it is the last of the files.
     """
-    if command_of(argv) != "write":
-        return list(argv)
+    if argv[:1] == ["help"]:
+        return [*argv[1:2], "--help"]
+    if list(argv) == ["version"]:
+        return ["--version"]
+    return _spread_files(argv) if command_of(argv) == "write" else list(argv)
+
+
+def _spread_files(argv: Sequence[str]) -> list[str]:
     command = list(argv).index("write")
     files: list[str] = []
     tables: list[str] = []

@@ -32,6 +32,10 @@ from hoodie.cli import arguments
         ("write --create t a", "write t --create --input a"),
         ("read t --input a b", "read t --input a b"),
         ("--help", "--help"),
+        ("help", "--help"),
+        ("help write", "write --help"),
+        ("version", "--version"),
+        ("write help a", "write help --input a"),
         ("", ""),
     ],
 )
