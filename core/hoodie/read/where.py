@@ -7,14 +7,20 @@ Grammar (words in any case; names may be quoted with double quotes, `""` stands 
     factor     = "not" factor | "(" filter ")" | condition
     condition  = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
                | name [ "not" ] "in" "(" literal { "," literal } ")"
+               | name [ "not" ] "between" literal "and" literal
+               | name [ "not" ] "like" 'text%'
                | name "is" [ "not" ] "null"
+               | name
     literal    = number | 'text' | true | false
 
-A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'.
+A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'. A
+name alone is a column of truth values. `like` finds how a text begins: a `%` at its end is the only
+pattern.
 """
 
 import decimal
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
@@ -46,6 +52,8 @@ _COMPARATORS = {
     ">": predicates.Comparator.GT,
     ">=": predicates.Comparator.GE,
 }
+_ANY_TEXT, _ANY_CHARACTER = "%_"
+_SURROGATES = range(0xD800, 0xE000)
 _RESERVED = frozenset(("and", "or", "not", "in", "is", "null", "true", "false"))
 
 
@@ -120,15 +128,42 @@ class _Parser:
             is_negated = self._accept("not")
             self._expect("null")
             return _negated(predicates.IsNull(column), is_negated)
-        if self._next.keyword in ("not", "in"):
+        if self._next.keyword in ("not", "in", "between", "like"):
             is_negated = self._accept("not")
-            self._expect("in")
-            return _negated(predicates.In(column, self._literals()), is_negated)
+            return _negated(self._membership(column), is_negated)
         comparator = _COMPARATORS.get(self._next.keyword)
-        if comparator is None:
-            self._refuse("a comparison, in, or is null")
-        self._advance()
-        return predicates.Compare(column, comparator, self._literal())
+        if comparator is not None:
+            self._advance()
+            return predicates.Compare(column, comparator, self._literal())
+        if self._next.kind == "end" or self._next.keyword in ("and", "or", ")"):
+            return predicates.Compare(column, predicates.Comparator.EQ, True)
+        return self._refuse("a comparison, in, between, like, or is null")
+
+    def _membership(self, column: str) -> predicates.Predicate:
+        if self._accept("in"):
+            return predicates.In(column, self._literals())
+        if self._accept("between"):
+            least = self._literal()
+            self._expect("and")
+            return _range(column, least, self._literal())
+        if self._accept("like"):
+            return self._like(column)
+        return self._refuse("in, between or like")
+
+    def _like(self, column: str) -> predicates.Predicate:
+        if self._next.kind != "text":
+            self._refuse("a 'text%'")
+        prefix = str(self._literal())
+        has_more = prefix.endswith(_ANY_TEXT)
+        prefix = prefix.removesuffix(_ANY_TEXT)
+        if _ANY_TEXT in prefix or _ANY_CHARACTER in prefix:
+            raise errors.InvalidInputError(
+                f"filter {self._text!r}: like {prefix + _ANY_TEXT * has_more!r}, expected a text "
+                "with a % at its end and no other % or _"
+            )
+        if not has_more:
+            return predicates.Compare(column, predicates.Comparator.EQ, prefix)
+        return _beginning_with(column, prefix)
 
     def _literals(self) -> tuple[predicates.Literal, ...]:
         self._expect("(")
@@ -195,6 +230,30 @@ class _Parser:
                 )
             position = match.end()
             yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
+
+
+def _range(
+    column: str, least: predicates.Literal, greatest: predicates.Literal
+) -> predicates.Predicate:
+    return predicates.And(
+        (
+            predicates.Compare(column, predicates.Comparator.GE, least),
+            predicates.Compare(column, predicates.Comparator.LE, greatest),
+        )
+    )
+
+
+def _beginning_with(column: str, prefix: str) -> predicates.Predicate:
+    """Return the range of the texts that begin with one, in the order of their code points."""
+    least = predicates.Compare(column, predicates.Comparator.GE, prefix)
+    kept = prefix.rstrip(chr(sys.maxunicode))
+    if not kept:
+        return least
+    following = ord(kept[-1]) + 1
+    if following == _SURROGATES.start:
+        following = _SURROGATES.stop  # Which no text holds.
+    end = kept[:-1] + chr(following)
+    return predicates.And((least, predicates.Compare(column, predicates.Comparator.LT, end)))
 
 
 def _negated(predicate: predicates.Predicate, is_negated: bool) -> predicates.Predicate:

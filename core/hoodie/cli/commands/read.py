@@ -48,8 +48,13 @@ The grammar of --where; keywords are case-insensitive:
   factor    = "not" factor | "(" filter ")" | condition
   condition = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
             | name \\[ "not" ] "in" "(" literal { "," literal } ")"
+            | name \\[ "not" ] "between" literal "and" literal
+            | name \\[ "not" ] "like" 'text%'
             | name "is" \\[ "not" ] "null"
+            | name
   literal   = number | 'text' | true | false
+
+A name alone is a column of truth values. The % of like stands at the end, for any text.
 
 Text is in single quotes, doubled inside a text (''). Dates and times are texts: day >=
 '2013-01-31'. A time without a zone is in UTC: at < '2013-01-31 12:00:00'. A name may be in double

@@ -16,6 +16,24 @@ def equal(column: str, value: predicates.Literal) -> predicates.Compare:
     return predicates.Compare(column, EQ, value)
 
 
+def between(name: str, least: object, greatest: object) -> predicates.And:
+    return predicates.And(
+        (
+            predicates.Compare(name, predicates.Comparator.GE, least),
+            predicates.Compare(name, predicates.Comparator.LE, greatest),
+        )
+    )
+
+
+def beginning(name: str, least: str, end: str) -> predicates.And:
+    return predicates.And(
+        (
+            predicates.Compare(name, predicates.Comparator.GE, least),
+            predicates.Compare(name, predicates.Comparator.LT, end),
+        )
+    )
+
+
 A, B, C = (equal(name, 1) for name in "abc")
 
 
@@ -45,6 +63,29 @@ A, B, C = (equal(name, 1) for name in "abc")
         ("a >= 1", predicates.Compare("a", predicates.Comparator.GE, 1)),
         ("a in (1, 'x', true)", predicates.In("a", (1, "x", True))),
         ("a not in (1)", predicates.Not(predicates.In("a", (1,)))),
+        ("a between 1 and 2", between("a", 1, 2)),
+        (
+            "a not BETWEEN 1 and 2 and b = 1",
+            predicates.And((predicates.Not(between("a", 1, 2)), B)),
+        ),
+        ("a like 'Os%'", beginning("a", "Os", "Ot")),
+        ("a not like 'Os%'", predicates.Not(beginning("a", "Os", "Ot"))),
+        ("a like 'it''s%'", beginning("a", "it's", "it't")),
+        ("a like '\ud7ff%'", beginning("a", "\ud7ff", "\ue000")),
+        ("a like 'a\U0010ffff%'", beginning("a", "a\U0010ffff", "b")),
+        ("a like '%'", predicates.Compare("a", predicates.Comparator.GE, "")),
+        ("a like 'Oslo'", equal("a", "Oslo")),
+        ("a", equal("a", True)),
+        (
+            "a and not b or (c)",
+            predicates.Or(
+                (
+                    predicates.And((equal("a", True), predicates.Not(equal("b", True)))),
+                    equal("c", True),
+                )
+            ),
+        ),
+        ("like = 1 and between = 1", predicates.And((equal("like", 1), equal("between", 1)))),
         ("a IS NULL", predicates.IsNull("a")),
         ("a is not null", predicates.Not(predicates.IsNull("a"))),
         ("not a = 1", predicates.Not(A)),
@@ -64,7 +105,11 @@ def test_text_means(text: str, predicate: predicates.Predicate) -> None:
     ("text", "complaint"),
     [
         ("", "character 1: found the end, expected a column's name"),
-        ("a", "character 2: found the end, expected a comparison, in, or is null"),
+        ("a b", "character 3: found 'b', expected a comparison, in, between, like, or is null"),
+        ("a between 1 or 2", "character 13: found 'or', expected and"),
+        ("a like 1", "character 8: found '1', expected a 'text%'"),
+        ("a like '%x'", "like '%x', expected a text with a % at its end and no other % or _"),
+        ("a like 'x_%'", "like 'x_%', expected a text with a % at its end"),
         ("a === 1", "character 5: found '=', expected a number, a 'text', true or false"),
         ("a = x", "character 5: found 'x', expected a number, a 'text', true or false"),
         ("a = null", "character 5: found 'null', expected a number, a 'text', true or false"),
@@ -73,7 +118,7 @@ def test_text_means(text: str, predicate: predicates.Predicate) -> None:
         ("(a = 1", "character 7: found the end, expected )"),
         ("a in ()", "character 7: found ')', expected a number, a 'text', true or false"),
         ("a in 1", "character 6: found '1', expected ("),
-        ("a not 1", "character 7: found '1', expected in"),
+        ("a not 1", "character 7: found '1', expected in, between or like"),
         ("a is 1", "character 6: found '1', expected null"),
         ("and = 1", "character 1: found 'and', expected a column's name"),
         ("a = 'x", 'character 5: "\'" begins nothing that a filter holds'),
