@@ -125,6 +125,11 @@ def _get_prints_like_kubectl(place: Place) -> None:
     writers = place.command("get", "hw", *state).stdout.splitlines()
     assert [line.split()[0] for line in writers] == ["NAME", "left", "right"]
     assert max(map(len, writers)) <= WIDTH
+    for everything in (("get",), ("get", "all")):
+        lines = place.command(*everything, *state).stdout.split("\n\n")
+        shown = {each.splitlines()[0]: each.splitlines()[2:] for each in lines}
+        assert {"huditables:", "writers:", "compactionpolicies:", "tableactions:"} <= set(shown)
+        assert [line.split()[0] for line in shown["writers:"]] == ["left", "right"]
     one = json.loads(place.command("get", "hw", "left", "-o", "json", *state).stdout)
     assert (one["kind"], one["status"]["state"]) == ("Writer", "Completed")
     wide = place.command("get", "writers", "left", "-o", "wide", *state).stdout
@@ -269,6 +274,7 @@ def test_link_out_of_the_data_root_is_refused(place: Place, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
+        (["get", "all", "left"], 20, "error: get all left: expected the kind of left"),
         (["get", "pods"], 20, "error: 'pods' is not a kind, expected tables, writers"),
         (["get", "tables", "--state", "/nowhere"], 22, "error: /nowhere is not a state folder"),
         (["standalone", "-f", "/nowhere"], 22, "error: /nowhere: there is no such file or folder"),

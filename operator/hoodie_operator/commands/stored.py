@@ -9,8 +9,8 @@ from hoodie_operator.reconcile import verdicts
 from hoodie_operator.standalone import ownership, reporting, store
 
 
-def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.AnyObject]:
-    """Return the objects of a kind, or one of them; tell where no operator runs.
+def objects_of(state: Path, kind: kinds.Kind | None, name: str | None) -> list[objects.AnyObject]:
+    """Return the objects of a kind or of all, or one of a kind; tell where no operator runs.
 
     Raises:
         NotFoundError: There is no such folder, or no such object.
@@ -23,7 +23,7 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
     found = [
         each
         for each in reporting.ordered(store.load(state))
-        if each.key.kind == kind.name and name in (None, each.name)
+        if kind is None or (each.key.kind == kind.name and name in (None, each.name))
     ]
     if ownership.owner_of(state) is None and not all(map(verdicts.is_settled, found)):
         # "Running" would not be true.
@@ -32,12 +32,14 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
     refused = [
         each
         for each in store.load_refused(state)
-        if each.key is None or (each.key.kind == kind.name and name in (None, each.key.name))
+        if each.key is None
+        or kind is None
+        or (each.key.kind == kind.name and name in (None, each.key.name))
     ]
     if refused:
         # What is printed is what goes on, and not what the manifests say.
         options.ERR.print("refused; the previous declarations stay in effect:", markup=False)
         options.ERR.print(reporting.problems_text(refused), markup=False, soft_wrap=True)
-    if name is not None and not found:
+    if kind is not None and name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")
     return found

@@ -24,6 +24,9 @@ _ALIASES: Mapping[str, kinds.Kind] = {
         f"{kind.short_word.removesuffix('y')}{_PLURALS.get(kind.short_word[-1], 's')}",
     )
 }
+ALL = "all"
+"""In place of a kind: those of all kinds."""
+
 _NONE = "<none>"
 _GAP = "   "
 
@@ -55,6 +58,17 @@ def get(found: Sequence[objects.AnyObject], kind: kinds.Kind, *, is_wide: bool, 
         cells = (_cell(document, column, now_ms) for column in columns)
         rows.append([each.key.namespace, each.name, *cells])
     return _aligned(rows if has_namespaces else [row[1:] for row in rows])
+
+
+def get_all(found: Sequence[objects.AnyObject], *, is_wide: bool, now_ms: int) -> str:
+    """Return objects as a table of text for each kind that there are some of, by their kinds."""
+    tables = []
+    for kind in kinds.KINDS:
+        own = [each for each in found if each.key.kind == kind.name]
+        if own:
+            heading = f"{kind.plural}:\n"
+            tables.append(heading + get(own, kind, is_wide=is_wide, now_ms=now_ms))
+    return "\n".join(tables) or "Nothing found.\n"
 
 
 def get_json(found: Sequence[objects.AnyObject], *, is_one: bool) -> str:
