@@ -354,7 +354,7 @@ def test_timeline_tells_what_happened(hoodie: Run, table: Path, trips: Path) -> 
     assert (plan["action"], plan["state"]) == ("compaction", "requested")
     assert (plan["requested_time"], plan["completion_time"]) == (planned, None)
     text = fine(hoodie("timeline", table)).out
-    assert re.search(r"deltacommit +completed +\d{17} .* eta +upsert +3 ", text)
+    assert re.search(r"deltacommit +completed +(just now|\d+ s ago) +upsert +3 .* eta ", text)
     assert re.search(rf"{planned} +compaction +requested", text)
     newest = fine(hoodie("timeline", table, "--limit", "1", "--json")).document["instants"]
     assert [each["requested_time"] for each in newest] == [planned]

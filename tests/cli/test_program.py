@@ -143,7 +143,7 @@ def test_bug_is_told_with_its_traceback(
 
 
 STOPPED = """
-import sys, time
+import signal, sys, time
 from hoodie.write import tasks
 from hoodie.cli import main
 
@@ -151,6 +151,7 @@ def stall(*_):
     print("writing", flush=True)
     time.sleep(60)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background has none.
 tasks.run = stall
 sys.argv[1:] = ["write", {table!r}, {trips!r}]
 sys.exit(main())

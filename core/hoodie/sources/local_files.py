@@ -58,7 +58,7 @@ def stream(
         NotFoundError: A file does not exist.
         InvalidInputError: A file's head is not of its format, or its columns do not fit the table.
     """
-    names = carried_columns(files, source, schema)
+    names = carried_columns(files, source, schema, is_strict=rejects is None)
     fields = pa.schema([schema.field(name) for name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -94,19 +94,38 @@ def grown(
 
 
 def carried_columns(
-    files: Sequence[str], source: input_sources.Source, schema: pa.Schema
+    files: Sequence[str],
+    source: input_sources.Source,
+    schema: pa.Schema,
+    *,
+    is_strict: bool = True,
 ) -> tuple[str, ...]:
     """Return the table's columns that `read` would find; it reads the files' heads.
+
+    Args:
+        files: As of `read`.
+        source: As of `read`.
+        schema: As of `read`.
+        is_strict: As of `csv_names`.
 
     Raises:
         NotFoundError: A file does not exist.
         InvalidInputError: A file's head is not of its format, or its columns do not fit the table.
     """
-    return tuple(dict.fromkeys(name for path in files for name in _head(path, source, schema)))
+    return tuple(
+        dict.fromkeys(
+            name for path in files for name in _head(path, source, schema, is_strict=is_strict)
+        )
+    )
 
 
-def csv_names(path: str, source: input_sources.Source) -> list[str]:
+def csv_names(path: str, source: input_sources.Source, *, is_strict: bool = True) -> list[str]:
     """Return the names of a CSV file's columns; it reads the first block.
+
+    Args:
+        path: A path or URI.
+        source: How to read it.
+        is_strict: Whether rows of another number of fields are refused here already.
 
     Raises:
         NotFoundError: The file does not exist.
@@ -115,7 +134,7 @@ def csv_names(path: str, source: input_sources.Source) -> list[str]:
     """
     system, inner = _locate(path)
     with _named(path, system):
-        return parsing.csv_names(source, _opener(system, inner, source), path)
+        return parsing.csv_names(source, _opener(system, inner, source), path, is_strict=is_strict)
 
 
 def schema_of(path: str, source: input_sources.Source) -> pa.Schema:
@@ -152,11 +171,15 @@ def size_bytes(path: str) -> int:
     return int(info.size)
 
 
-def _head(path: str, source: input_sources.Source, schema: pa.Schema) -> Mapping[str, str]:
+def _head(
+    path: str, source: input_sources.Source, schema: pa.Schema, *, is_strict: bool
+) -> Mapping[str, str]:
     """Return the file's column of each table column."""
     match source.format:
         case input_sources.SourceFormat.CSV:
-            return columns.choose(csv_names(path, source), source, schema, path)
+            return columns.choose(
+                csv_names(path, source, is_strict=is_strict), source, schema, path
+            )
         case input_sources.SourceFormat.JSON:
             return _json_keys(source, schema, path) or {name: name for name in schema.names}
         case input_sources.SourceFormat.PARQUET:
@@ -248,7 +271,7 @@ def _pieces(
     with _named(path, system):
         match source.format:
             case input_sources.SourceFormat.CSV:
-                names = parsing.csv_names(source, open_input, path)
+                names = parsing.csv_names(source, open_input, path, is_strict=rejects is None)
                 chosen = columns.choose(names, source, schema, path)
                 yield from parsing.csv_pieces(source, open_input, names, chosen, path, rejects)
             case input_sources.SourceFormat.JSON:

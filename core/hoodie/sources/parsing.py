@@ -43,13 +43,24 @@ _Parsed = TypeVar("_Parsed")
 
 
 def csv_names(
-    source: input_sources.Source, open_input: input_checks.Open, origin: str
+    source: input_sources.Source,
+    open_input: input_checks.Open,
+    origin: str,
+    *,
+    is_strict: bool = True,
 ) -> list[str]:
     """Return the names of a CSV input's columns; it reads the first block.
+
+    Args:
+        source: How it is written.
+        open_input: Opens it.
+        origin: Its name, for messages.
+        is_strict: Whether rows of another number of fields are refused here already.
 
     Raises:
         InvalidInputError: The input is empty, or its first line is no CSV.
     """
+    skip = None if is_strict else _skip
 
     def first_block(block_bytes: int) -> list[str]:
         with open_input() as stream:
@@ -58,7 +69,7 @@ def csv_names(
                 read_options=csv.ReadOptions(
                     autogenerate_column_names=not source.has_header, block_size=block_bytes
                 ),
-                parse_options=_csv_rules(source, _skip),
+                parse_options=_csv_rules(source, skip),
             )
             names: list[str] = reader.schema.names
             return names
@@ -82,7 +93,7 @@ def csv_schema(
     Raises:
         InvalidInputError: The input is empty, or its first rows are no CSV.
     """
-    names = csv_names(source, open_input, origin)
+    names = csv_names(source, open_input, origin, is_strict=False)
     with open_input() as stream:
         try:
             reader = csv.open_csv(

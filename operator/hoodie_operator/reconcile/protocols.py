@@ -107,6 +107,7 @@ APART: Final[Mapping[str, str]] = {
     "metadata_partitions_inflight": "it is read from the table",
     "metadata_partitions_own": "it is read from the table",
     "chain": "each table has one of its own, which is read from the table",
+    "table_id": "each table has one of its own, which is read from the table",
     "has_foreign_writers": "external_writers says it",
     "time_zone": "it is read from the table",
     "drops_partition_columns": "it is read from the table",
