@@ -82,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _left_out(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests of conformance that are not in the sample.
+    """Return the tests of conformance, and others that are marked, that are not in the sample.
 
     In the order of their files: another plugin may have shuffled them.
     """
@@ -94,7 +94,7 @@ def _left_out(items: list[pytest.Item]) -> list[pytest.Item]:
         # A test that is marked counts by itself, the others of a file together.
         name = item.nodeid.partition("[" if mark else "::")[0]
         taken[name] += 1
-        if name.startswith(folder) and taken[name] > (mark.args[0] if mark else 1):
+        if (mark or name.startswith(folder)) and taken[name] > (mark.args[0] if mark else 1):
             found.append(item)
     return found
 
