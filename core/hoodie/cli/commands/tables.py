@@ -9,8 +9,8 @@ from hoodie.cli import command, output, progress
 from hoodie.cli.views import found_tables as view
 from hoodie.services import finding
 
-DETAILS = """All folders are listed, but for what lies in tables: on an object store that takes a
-request for a thousand files. Tables that hoodie cannot read are listed with the reason.
+DETAILS = """All files below the folder are listed, those of tables as well: an object store takes
+a request for each thousand of them. Tables that hoodie cannot read are listed with the reason.
 """
 EXAMPLES = """Examples:
 
