@@ -26,7 +26,7 @@ def choose(
     """
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise errors.InvalidInputError(f"{origin}: column {repeated[0]!r} is given twice")
-    chosen = mapping(source) or renamed(names, source)
+    chosen = mapping(source) or renamed(names, source, origin)
     check_known(chosen, schema, origin)
     for wanted in chosen.values():
         if wanted not in names:
@@ -34,10 +34,25 @@ def choose(
     return chosen
 
 
-def renamed(names: Sequence[str], source: input_sources.Source) -> dict[str, str]:
-    """Return all columns of an input by the names that they get, in their order."""
+def renamed(names: Sequence[str], source: input_sources.Source, origin: str) -> dict[str, str]:
+    """Return all columns of an input by the names that they get, in their order.
+
+    Raises:
+        InvalidInputError: A column is renamed that is not there, or two would have one name.
+    """
     given = {column.source: column.name for column in source.renames}
-    return {given.get(name, name): name for name in names}
+    for name in given:
+        if name not in names:
+            raise errors.InvalidInputError(f"{origin}: {column_names.absence(name, names)}")
+    chosen: dict[str, str] = {}
+    for name in names:
+        new = given.get(name, name)
+        if new in chosen:
+            raise errors.InvalidInputError(
+                f"{origin}: column {new!r} of the table is given both {chosen[new]!r} and {name!r}"
+            )
+        chosen[new] = name
+    return chosen
 
 
 def mapping(source: input_sources.Source) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import column_names, schemas
-from hoodie.sources import local_files
+from hoodie.sources import columns, local_files
 
 _DECIMAL_DIGITS_MAX = 38
 _UNITS = ("s", "ms", "us", "ns")
@@ -89,10 +89,7 @@ def _renamed(schema: pa.Schema, source: input_sources.Source, path: str) -> pa.S
         InvalidInputError: One that is asked for is not there.
     """
     found = {field.name: field for field in schema}
-    chosen = {column.name: column.source for column in source.columns}
-    if not chosen:
-        names = {column.source: column.name for column in source.renames}
-        chosen = {names.get(name, name): name for name in found}
+    chosen = columns.mapping(source) or columns.renamed(list(found), source, path)
     if missing := [name for name in chosen.values() if name not in found]:
         raise errors.InvalidInputError(f"{path}: {column_names.absence(missing[0], found)}")
     return pa.schema([found[old].with_name(name) for name, old in chosen.items()])

@@ -206,7 +206,7 @@ def _carried_by_parquet(path: str, source: input_sources.Source) -> pa.Schema:
     system, inner = _locate(path)
     with _named(path, system), _open_parquet(system, inner, path) as content:
         found = {column.name: column for column in content.schema_arrow}
-    chosen = columns.mapping(source) or columns.renamed(list(found), source)
+    chosen = columns.mapping(source) or columns.renamed(list(found), source, path)
     return pa.schema(
         [
             found[source_name].with_name(name)

@@ -133,3 +133,20 @@ def test_renamed_keys_of_json(tmp_path: Path) -> None:
     source = input_sources.Source(format=input_sources.SourceFormat.JSON, renames=renames)
     found = inferring.columns_of([path], source, {}).schema
     assert local_files.read([path], source, found).to_pylist() == [{"id": 1, "ab": 2}]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "complaint"),
+    [
+        ("b", "a", "column 'b' of the table is given both 'a' and 'b'"),
+        ("c", "aa", "there is no column 'aa'; did you mean 'a'"),
+    ],
+)
+def test_no_column_is_lost_by_a_rename(tmp_path: Path, name: str, old: str, complaint: str) -> None:
+    path = put(tmp_path, "a,b\n1,2\n")
+    renames = (input_sources.ColumnMapping(name=name, source=old),)
+    source = input_sources.Source(format=input_sources.SourceFormat.CSV, renames=renames)
+    with pytest.raises(errors.InvalidInputError, match=complaint):
+        inferring.columns_of([path], source, {})
+    with pytest.raises(errors.InvalidInputError, match=complaint):
+        local_files.read([path], source, pa.schema([("a", pa.int64()), ("b", pa.int64())]))
