@@ -19,7 +19,7 @@ from pyarrow import dataset
 
 from hoodie import errors
 from hoodie.door import filters
-from hoodie.model import schemas
+from hoodie.model import column_names, schemas
 from hoodie.read import tasks
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
@@ -79,9 +79,7 @@ class Slice:
         names = self.schema.names if columns is None else list(columns)
         for name in names:
             if name not in self.schema.names:
-                raise errors.NotFoundError(
-                    f"there is no column {name!r}; the columns are {', '.join(self.schema.names)}"
-                )
+                raise errors.NotFoundError(column_names.absence(name, self.schema.names))
         found = filters.both(self.filter, filters.filter_of(where, full))
         read = tuple(dict.fromkeys([*names, *found.columns])) or (schemas.RECORD_KEY,)
         query = replace(self.task.query, columns=read, where=found.predicate)

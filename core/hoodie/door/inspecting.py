@@ -9,7 +9,15 @@ from hoodie import errors
 from hoodie.door import writing
 from hoodie.filegroup import data_skipping, snapshots
 from hoodie.filegroup.column_statistics import understood_columns
-from hoodie.model import commits, file_statistics, files, instants, results, settings
+from hoodie.model import (
+    column_names,
+    commits,
+    file_statistics,
+    files,
+    instants,
+    results,
+    settings,
+)
 from hoodie.timeline import active
 
 
@@ -209,9 +217,7 @@ class Inspection:
             )
         for name in columns or ():
             if name not in schema.names:
-                raise errors.NotFoundError(
-                    f"there is no column {name!r}; the columns are {', '.join(schema.names)}"
-                )
+                raise errors.NotFoundError(column_names.absence(name, schema.names))
         names = [each for each in understood_columns(schema) if columns is None or each in columns]
 
         def ranges(snapshot: snapshots.Snapshot) -> pa.Table:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.door import datasets, filters, guarantees
 from hoodie.filegroup import parquet_reading
-from hoodie.model import files, predicates, schemas
+from hoodie.model import column_names, files, predicates, schemas
 from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
 
@@ -343,9 +343,7 @@ def _requeried(
 
 def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
     """Return the error of a column that is not there."""
-    return errors.NotFoundError(
-        f"there is no column {name!r}; the columns are {', '.join(columns.names)}"
-    )
+    return errors.NotFoundError(column_names.absence(name, columns.names))
 
 
 def _extra(name: str) -> ModuleType:

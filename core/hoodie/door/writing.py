@@ -10,7 +10,7 @@ from pyarrow import dataset
 
 from hoodie import environment, errors
 from hoodie.door import filters, inputs, outcomes, writers
-from hoodie.model import commits, predicates, results, schemas
+from hoodie.model import column_names, commits, predicates, results, schemas
 from hoodie.services import definition
 from hoodie.transaction import manager
 from hoodie.write import sessions
@@ -234,9 +234,7 @@ def _changes(job: Job, values: Mapping[str, Value]) -> dict[str, pc.Expression]:
     found = {}
     for name, value in values.items():
         if name not in job.columns.names:
-            raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(job.columns.names)}"
-            )
+            raise errors.NotFoundError(column_names.absence(name, job.columns.names))
         if name in fixed:
             raise errors.InvalidInputError(
                 f"update: column {name!r} is part of the record key or of the partition, which say "

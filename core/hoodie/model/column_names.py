@@ -7,16 +7,18 @@ _META_PREFIX = "_hoodie_"
 _SHOWN_MAX = 40
 
 
-def absence(name: str, names: Collection[str]) -> str:
-    """Return what is wrong with a name that is none of some columns, and which there are."""
-    return f"there is no column {name!r}; {similar(name, names)}the columns are {listed(names)}"
+def absence(name: object, names: Collection[str]) -> str:
+    """Return what is wrong with a name, or another value, that is none of some columns."""
+    return f"there is no column {name!r}; the columns are {listed(names)}{similar(name, names)}"
 
 
-def similar(name: str, names: Collection[str]) -> str:
+def similar(name: object, names: Collection[str]) -> str:
     """Return the question whether a similar name is meant; empty if none is similar."""
+    if not isinstance(name, str):
+        return ""
     by_lower = {each.lower(): each for each in names}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return f"did you mean {by_lower[close[0]]!r}? " if close else ""
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def listed(names: Collection[str]) -> str:

@@ -86,9 +86,8 @@ def check_known(chosen: Mapping[str, str], schema: pa.Schema, origin: str) -> No
 def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputError:
     """Return the error of a column that the table has not, and that this input cannot add."""
     return errors.InvalidInputError(
-        f"{origin}: the table has no column {name!r}; "
-        f"{column_names.similar(name, schema.names)}its columns are "
-        f"{column_names.listed(schema.names)}; "
+        f"{origin}: the table has no column {name!r}; its columns are "
+        f"{column_names.listed(schema.names)}{column_names.similar(name, schema.names)}; "
         f"only parquet input, which carries types, adds columns, if {settings.ADDS_COLUMNS_KEY} "
         "is true"
     )

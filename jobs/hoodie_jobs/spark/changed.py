@@ -24,6 +24,7 @@ from pyspark.sql import datasource
 from hoodie import errors, table
 from hoodie.format import json_lines
 from hoodie.model import change_data as values
+from hoodie.model import column_names
 from hoodie.read import change_data, changed_rows, changes, positions, row_versions, tasks
 from hoodie_jobs.spark import packing, read_options
 
@@ -70,9 +71,7 @@ def columns_of(opened: table.Table, options: read_options.Options) -> tuple[str,
     known = tasks.full_schema(opened.schema.arrow).names
     for name in options.columns:
         if name not in known:
-            raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(known)}"
-            )
+            raise errors.NotFoundError(column_names.absence(name, known))
     return options.columns or tuple(opened.schema.arrow.names)
 
 

@@ -57,7 +57,7 @@ from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
 
 from hoodie import environment, errors, table
-from hoodie.model import predicates
+from hoodie.model import column_names, predicates
 from hoodie.read import tasks
 from hoodie_jobs.spark import changed, filters, packing, read_options, streaming
 
@@ -214,7 +214,5 @@ def _open(options: read_options.Options) -> table.Table:
 def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     for name in names:
         if schema.get_field_index(name) < 0:
-            raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(schema.names)}"
-            )
+            raise errors.NotFoundError(column_names.absence(name, schema.names))
     return pa.schema([schema.field(name) for name in names])

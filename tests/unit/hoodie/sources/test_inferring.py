@@ -69,7 +69,8 @@ def test_types_that_are_given_are_not_inferred(tmp_path: Path) -> None:
     assert found.schema == pa.schema([("zip", pa.string()), ("n", pa.float64())])
     assert local_files.read([path], CSV, found.schema).to_pylist() == [{"zip": "01234", "n": 1.0}]
     with pytest.raises(
-        errors.InvalidInputError, match="given types: there is no column 'zap'; did you mean 'zip'"
+        errors.InvalidInputError,
+        match="given types: there is no column 'zap'; the columns are zip, n; did you mean 'zip'",
     ):
         inferring.columns_of([path], CSV, {"zap": pa.string()})
 
@@ -139,7 +140,7 @@ def test_renamed_keys_of_json(tmp_path: Path) -> None:
     ("name", "old", "complaint"),
     [
         ("b", "a", "column 'b' of the table is given both 'a' and 'b'"),
-        ("c", "aa", "there is no column 'aa'; did you mean 'a'"),
+        ("c", "aa", "there is no column 'aa'; the columns are a, b; did you mean 'a'"),
     ],
 )
 def test_no_column_is_lost_by_a_rename(tmp_path: Path, name: str, old: str, complaint: str) -> None:
