@@ -123,9 +123,7 @@ def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
         InvalidInputError: The input is empty, or its first lines are no JSON objects.
     """
     input_checks.check_nesting(open_input, origin)
-    is_array = json_arrays.is_array(open_input)
-    if is_array:
-        open_input = json_arrays.objects(open_input)
+    open_input, is_array = _objects(open_input)
     with open_input() as stream:
         try:
             reader = json.open_json(
@@ -349,9 +347,7 @@ def json_pieces(
     """
     input_checks.check_nesting(open_input, origin)
     keys = chosen or {name: name for name in schema.names}
-    is_array = json_arrays.is_array(open_input)
-    if is_array:
-        open_input = json_arrays.objects(open_input)
+    open_input, is_array = _objects(open_input)
     rules = _json_rules(keys, schema, takes_all=chosen is None, is_array=is_array)
     with open_input() as stream:
         try:
@@ -382,9 +378,7 @@ def parse_json(
     """
     input_checks.check_nesting(open_input, origin)
     keys = chosen or {name: name for name in schema.names}
-    is_array = json_arrays.is_array(open_input)
-    if is_array:
-        open_input = json_arrays.objects(open_input)
+    open_input, is_array = _objects(open_input)
     rules = _json_rules(keys, schema, takes_all=chosen is None, is_array=is_array)
     try:
         parsed = _read_json(open_input, rules)
@@ -393,6 +387,12 @@ def parse_json(
         _explain_json(open_input, keys, schema, origin, is_array=is_array)
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     return casting.cast(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
+
+
+def _objects(open_input: input_checks.Open) -> tuple[input_checks.Open, bool]:
+    """Return what opens the objects of JSON, and whether they were in one array."""
+    is_array = json_arrays.is_array(open_input)
+    return (json_arrays.objects(open_input) if is_array else open_input), is_array
 
 
 def _json_rules(
