@@ -23,19 +23,24 @@ _TABLE_PREFIX = ".hoodie/"
 _FILES_AT_ONCE = 500
 
 
-def check_alone(storage: protocol.Storage) -> None:
-    """Refuse a place in which there is another table: its files would go as well.
+def check_alone(storage: protocol.Storage) -> list[protocol.FileInfo]:
+    """Refuse a place in which there is another table, whose files would go as well.
+
+    Returns:
+        All files that would go.
 
     Raises:
         InvalidInputError: There is one.
     """
-    for info in storage.list("", is_recursive=True):
+    infos = storage.list("", is_recursive=True)
+    for info in infos:
         is_below = not info.path.startswith(_TABLE_PREFIX)
         if is_below and info.path.endswith(f"/{table_properties.PATH}"):
             other = info.path.removesuffix(f"/{table_properties.PATH}")
             raise errors.InvalidInputError(
                 f"{storage.uri} is not deleted: another table is in it, at {other}"
             )
+    return infos
 
 
 def check_remnant(storage: protocol.Storage) -> None:

@@ -42,12 +42,11 @@ def count(
     as_json: options.AsJson = False,
 ) -> None:
     """Count the rows of a table."""
-    if where is not None:
-        where_text.parse(where)
+    predicate = where_text.parse(where) if where is not None else None
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         display.phase("counting")
-        found = opened.scan(where=where, as_of=as_of, read_optimized=read_optimized).count()
+        found = opened.scan(where=predicate, as_of=as_of, read_optimized=read_optimized).count()
     if as_json:
         output.document(outcomes.CountDocument(table=opened.uri, rows=found))
     else:

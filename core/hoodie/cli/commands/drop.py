@@ -49,14 +49,13 @@ def drop(
     storage = env.open_storage(uri)
     with progress.Display() as display:
         display.phase("looking at the table")
-        dropping.check_alone(storage)
+        infos = dropping.check_alone(storage)
         try:
             opened = tables.open_table(uri, env, display)
         except errors.NotFoundError:
             if not dropping.is_begun(storage):
                 raise
             opened = None
-        infos = storage.list("", is_recursive=True)
     known = opened.config.name if opened is not None else None
     shown = drops.DropDocument(
         table=storage.uri,
