@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, cast
 
 import typer
-from typer import main as typer_main
 
 from hoodie import errors, startup
 from hoodie.cli import command, failures
@@ -26,7 +25,12 @@ _COMMANDS = {
     "lock-server": "Run the ZooKeeper server of a LockProvider with `embedded`, in a pod.",
     "get": "Print objects, with the reason of everything that does not run.",
     "describe": "Print the details of objects: spec, status, attempts, conditions.",
+    "logs": "Print the log of the newest attempt.",
+    "retry": "Ask for another attempt of what has failed, or for a sooner one.",
+    "init": "Print manifests of a table for files of rows, and of a Writer that writes them.",
     "validate": "Validate manifests without changes.",
+    "diff": "Print what manifests would change, and change nothing.",
+    "schema": "Print the JSON schema of manifests, for editors.",
 }
 """The summary of each command, which is the function of its name in the module of its name."""
 
@@ -41,8 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         startup.leave_out_pandas()
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        app = typer_main.get_command(_app(given))
-        result = app.main(given, prog_name=_NAME, standalone_mode=False)
+        result = command.run(_app(given), given, _NAME)
     except typer.Abort:
         return command.show(failures.of(KeyboardInterrupt()))
     except Exception as error:

@@ -58,6 +58,8 @@ def test_real_jobs_write_and_compact_what_the_manifests_declare(settled: Place) 
     assert sorted(actions) == ["commit", *["deltacommit"] * 8]
     _get_prints_like_kubectl(settled)
     _describe_tells_everything(settled)
+    _logs_are_those_of_the_newest_attempt(settled)
+    _diff_tells_what_would_change(settled)
 
 
 def test_optimistic_writer_that_lost_is_tried_again_until_all_is_written(place: Place) -> None:
@@ -150,6 +152,47 @@ def _describe_tells_everything(place: Place) -> None:
         "UpToDate",
     ):
         assert part in told
+
+
+def _logs_are_those_of_the_newest_attempt(place: Place) -> None:
+    state = ("--state", str(place.state))
+    whole = place.command("logs", "writer", "left", *state).stdout
+    assert "opening the table" in whole
+    assert whole.splitlines()[-1].endswith("with success")
+    followed = place.command("logs", "writer", "left", "--follow", "--tail", "1", *state)
+    assert followed.stdout == whole.splitlines(keepends=True)[-1]
+    # A policy has no attempts of its own: they are those of the actions that it has made.
+    compaction = place.command("logs", "policy", "often", "--attempt", "1", *state).stdout
+    assert "with success" in compaction
+    missing = place.command("logs", "writer", "left", "--attempt", "2", *state)
+    assert missing.returncode == errors.NotFoundError.exit_code
+    assert missing.stderr == "error: Writer left has no log of an attempt 2\n"
+
+
+def _diff_tells_what_would_change(place: Place) -> None:
+    command = ("diff", "-f", str(place.manifests), "--state", str(place.state))
+    same = place.command(*command)
+    assert (same.returncode, same.stdout) == (0, "")
+    place.declare_writer("left", suspend=True)
+    place.declare("LockProvider", "other", {"type": "FileSystem"})
+    (place.manifests / "CompactionPolicy-often.yaml").unlink()
+    changed = place.command(*command, "--prune")
+    assert changed.returncode == errors.EXIT_FINDINGS
+    assert sorted(changed.stdout.splitlines()) == [
+        "    spec.suspend: false -> true",
+        "+ LockProvider other",
+        "- CompactionPolicy often",
+        "~ Writer left",
+    ]
+    names = {
+        each["name"]: each["change"]
+        for each in json.loads(place.command(*command, "-o", "json").stdout)
+    }
+    assert names == {"other": "created", "left": "changed"}
+    place.declare_flights(["left"], writeIndex={"bucket": {"count": 64}})
+    refused = place.command(*command)
+    assert refused.returncode == errors.InvalidInputError.exit_code
+    assert "spec.writeIndex: cannot be changed" in refused.stderr
 
 
 def test_what_was_left_unsettled_is_told_to_be_old(place: Place) -> None:

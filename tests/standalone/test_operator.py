@@ -165,6 +165,33 @@ def test_failure_that_does_not_pass_stalls_and_tells_by_the_exit_code(place: Pla
     assert place.condition("Writer", "right")[0] == "Completed"
 
 
+def test_failed_writer_is_tried_again_by_command(place: Place) -> None:
+    place.declare_flights(["left"])
+    place.behave(errors={"left": ["Configuration"]})
+    place.settle()
+    known = ("--state", str(place.state))
+    asked = place.command("retry", "writer", "left", *known)
+    assert asked.stdout == "Writer left: another attempt is asked for\n"
+    assert "no operator runs" in asked.stderr
+    code, output = place.settle()
+    assert code == 0, output
+    ends = [words[3] for words in place.journal if words[:2] == ["end", "left"]]
+    assert ends == ["Configuration", "done"]
+    again = place.command("retry", "writer", "left", *known)
+    assert again.returncode == errors.InvalidInputError.exit_code
+    assert "Writer left has no failed attempt: Completed: all 4 files committed" in again.stderr
+
+
+def test_request_of_another_attempt_is_taken_up_by_an_operator_at_work(place: Place) -> None:
+    place.declare_flights(["left"])
+    place.behave(errors={"left": ["Configuration"]})
+    place.start("--serve")
+    place.wait_for(lambda: place.condition("Writer", "left")[0] == "Stalled", "the failure")
+    place.command("retry", "writer", "left", "--state", str(place.state))
+    place.wait_for(lambda: place.condition("Writer", "left")[0] == "Completed", "the success")
+    assert not list(place.state.glob("retries/*/*"))
+
+
 def test_crashing_job_is_given_up_after_its_retries(place: Place) -> None:
     place.declare_flights(["left"])
     place.declare_writer(

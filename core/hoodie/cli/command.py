@@ -1,12 +1,13 @@
 """What programs are put together from: commands as values, the version, how a failure is shown."""
 
 import importlib.metadata
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import cast, get_args
 
 import typer
-from typer import models
+from typer import main, models
 
 from hoodie.cli import failures, output
 
@@ -33,6 +34,18 @@ class Command:
     def epilog(self) -> str:
         """What the help ends with, as typer takes it."""
         return reflowed(self.examples)
+
+
+def run(app: typer.Typer, argv: Sequence[str], program: str) -> object:
+    """Run a command line and return what its command returns; choices are taken in either case."""
+    for registered in app.registered_commands:
+        assert registered.callback is not None
+        for parameter in inspect.signature(registered.callback).parameters.values():
+            for told in get_args(parameter.annotation):
+                if isinstance(told, models.ParameterInfo):
+                    told.case_sensitive = False
+    result: object = main.get_command(app).main(argv, prog_name=program, standalone_mode=False)
+    return result
 
 
 def reflowed(text: str) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, cast
 
 import typer
-from typer import main as typer_main
 
 from hoodie import errors, startup
 from hoodie.cli import arguments, command, failures, output
@@ -151,7 +150,7 @@ def _run(argv: list[str]) -> object:
             epilog=found.epilog,
             rich_help_panel=panel,
         )(_carried(found.run))
-    return typer_main.get_command(app).main(argv, prog_name=NAME, standalone_mode=False)
+    return command.run(app, argv, NAME)
 
 
 def _load(name: str) -> command.Command:

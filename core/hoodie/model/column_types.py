@@ -62,6 +62,13 @@ def named(text: str) -> pa.DataType:
     raise errors.InvalidInputError(f"type {text!r} is not known, expected {FORMS}{hint}")
 
 
+def name_of(kind: pa.DataType) -> str | None:
+    """Return the name of a type; None for one that is written as an Avro schema only."""
+    if pa.types.is_decimal128(kind):
+        return f"decimal({kind.precision}, {kind.scale})"
+    return next((name for name, known in NAMED.items() if known == kind), None)
+
+
 def columns(text: str) -> dict[str, pa.DataType]:
     """Return the columns in a list such as `id long, price decimal(10, 2)`, in their order.
 

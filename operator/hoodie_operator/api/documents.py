@@ -24,6 +24,8 @@ def to_document(found: objects.AnyObject) -> dict[str, Any]:
     }
     if found.labels:
         metadata["labels"] = dict(found.labels)
+    if found.retry_request is not None:
+        metadata["annotations"] = {group.RETRY_REQUEST: found.retry_request}
     if found.owner is not None:
         metadata["ownerReferences"] = [owner_reference(found.owner)]
     if found.deletion_ms is not None:
@@ -86,6 +88,7 @@ def from_document(document: Mapping[str, Any]) -> objects.AnyObject:
                 kind=reference["kind"], name=reference["name"], uid=reference["uid"]
             ),
             deletion_ms=None if deletion is None else times.epoch_ms(deletion),
+            retry_request=(metadata.get("annotations") or {}).get(group.RETRY_REQUEST),
             spec=kind.spec.model_validate_json(json.dumps(document["spec"]), extra="ignore"),
             status=kind.status.model_validate_json(
                 json.dumps(document.get("status") or {}), extra="ignore"

@@ -71,6 +71,8 @@ _LAST: Final = (
     PrinterColumn(name="Age", type="date", path=".metadata.creationTimestamp"),
     PrinterColumn(name="Message", type="string", path=_condition("Ready", "message"), is_wide=True),
 )
+COMMON_COLUMNS: Final = (_STATE, *_LAST)
+"""Those that every kind has."""
 
 HUDI_TABLE: Final = Kind(
     name="HudiTable",

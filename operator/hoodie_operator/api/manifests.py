@@ -6,6 +6,7 @@ text may be anybody's: its size, its depth and what its aliases grow to are boun
 
 import difflib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ DEPTH_MAX = 50
 DOCUMENTS_MAX = 1000
 
 _SHOWN_LENGTH_MAX = 60
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +333,8 @@ def _explained(details: pydantic_core.ErrorDetails, model: type[fields.Block]) -
         pattern = context["pattern"]
         expected = fields.PATTERNS.get(pattern, f"a text like {pattern}")
     elif kind in ("enum", "literal_error"):
-        expected = "one of " + str(context["expected"]).replace("'", "").replace(" or", ",")
+        known = str(context["expected"]).replace("'", "").replace(" or", ",")
+        expected = f"one of {known}{_same_word(details['input'], known.split(', '))}"
     elif kind == "value_error":
         expected = str(context["error"]).removeprefix("expected ")
     else:
@@ -369,6 +372,13 @@ def _blocks_in(annotation: object) -> list[type[fields.Block]]:
     if isinstance(annotation, type) and issubclass(annotation, fields.Block):
         return [annotation]
     return [block for item in getattr(annotation, "__args__", ()) for block in _blocks_in(item)]
+
+
+def _same_word(value: object, known: list[str]) -> str:
+    """Return a hint where a value is one of those that are known, but for case and hyphens."""
+    plain = _NO_LETTER.sub("", str(value)).lower()
+    same = next((word for word in known if word.lower() == plain), None)
+    return f"; did you mean {same}?" if same else ""
 
 
 def _unknown(name: str, known: list[str] | tuple[str, ...]) -> str:

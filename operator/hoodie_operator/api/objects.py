@@ -57,6 +57,7 @@ class Object(Generic[SpecT_co, StatusT_co]):
         labels: As given.
         owner: Whom it was made for; None for what users declare.
         deletion_ms: Since when it is to go; None for one that stays.
+        retry_request: What a user has asked for another attempt with last; None for never.
         spec: What is wanted.
         status: What is.
     """
@@ -68,6 +69,7 @@ class Object(Generic[SpecT_co, StatusT_co]):
     labels: Mapping[str, str] = field(default_factory=dict)
     owner: Owner | None = None
     deletion_ms: int | None = None
+    retry_request: str | None = None
     spec: SpecT_co
     status: StatusT_co
 

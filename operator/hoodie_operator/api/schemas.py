@@ -94,6 +94,65 @@ def definition(kind: kinds.Kind) -> Node:
     }
 
 
+def for_editors() -> Node:
+    """Return the JSON schema of a manifest of any kind, draft 7, as editors take it.
+
+    It takes what the CustomResourceDefinitions take, but for their rules, and refuses fields that
+    these would drop.
+    """
+    by_kind: list[Json] = [
+        {
+            "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
+            "then": {"properties": {"spec": _closed(structural(kind.spec))}},
+        }
+        for kind in kinds.KINDS
+    ]
+    text: Node = {"type": "string"}
+    texts: Node = {"type": "object", "additionalProperties": text}
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"{group.API_VERSION} manifest",
+        "type": "object",
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": {
+            "apiVersion": {"const": group.API_VERSION},
+            "kind": {"enum": [kind.name for kind in kinds.KINDS]},
+            "metadata": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string", "maxLength": _NAME_LENGTH_MAX},
+                    "namespace": text,
+                    "labels": texts,
+                    "annotations": texts,
+                },
+            },
+            "spec": {"type": "object"},
+        },
+        "additionalProperties": False,
+        "allOf": by_kind,
+    }
+
+
+def _closed(node: Json) -> Json:
+    """Return a structural schema as a plain one whose objects have no other fields."""
+    if isinstance(node, list):
+        return [_closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result: Node = {}
+    for key, value in node.items():
+        if key == "properties":
+            assert isinstance(value, dict)
+            result[key] = {name: _closed(part) for name, part in value.items()}
+            result["additionalProperties"] = False
+        elif key == "default":
+            result[key] = value
+        elif not key.startswith("x-kubernetes-"):
+            result[key] = _closed(value)
+    return result
+
+
 def structural(model: type[fields.Block]) -> Node:
     """Return the structural schema of a block."""
     schema = model.model_json_schema(by_alias=True, mode="validation")

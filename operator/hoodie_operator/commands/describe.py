@@ -7,7 +7,7 @@ import typer
 
 from hoodie import clock
 from hoodie_operator.commands import options, stored
-from hoodie_operator.standalone import printing, processes, store
+from hoodie_operator.standalone import printing, processes, reporting, store
 
 
 def describe(
@@ -21,7 +21,7 @@ def describe(
     runs = processes.Processes(state, clock.SystemClock())
     texts = []
     for found in stored.objects_of(state, printing.kind_named(kind), name):
-        owned = [each for each in everything.values() if each.owner and each.owner.uid == found.uid]
+        owned = reporting.made_for(found, everything.values())
         told = [each for each in refused if each.key == found.key]
-        texts.append(printing.describe(found, owned, told, runs.newest_log(found.uid)))
+        texts.append(printing.describe(found, owned, told, runs.log([found.uid])))
     sys.stdout.write("\n\n".join(texts))

@@ -1,14 +1,19 @@
 """`hudi-operator get`: objects of a state folder, one a line."""
 
 import sys
+from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
 from hoodie import clock, errors
+from hoodie_operator.api import kinds, objects
 from hoodie_operator.commands import options, stored
-from hoodie_operator.standalone import printing
+from hoodie_operator.standalone import printing, store, watching
+
+_WATCH_PERIOD_S = 0.5
 
 
 class Output(Enum):
@@ -28,6 +33,10 @@ def get(
     ] = printing.ALL,
     name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
+    watch: Annotated[
+        bool,
+        typer.Option("-w", "--watch", metavar="", help="Go on with a line for each change."),
+    ] = False,
     state: options.State = options.STATE_DEFAULT,
 ) -> None:
     """Print objects, with the reason of everything that does not run."""
@@ -35,6 +44,11 @@ def get(
     if chosen is None and name is not None:
         raise errors.InvalidInputError(f"get all {name}: expected the kind of {name}")
     found = stored.objects_of(state, chosen, name)
+    if watch:
+        if output is Output.JSON:
+            raise errors.InvalidInputError("get --watch prints tables, expected it without -o json")
+        lines = watching.Watch(chosen, is_wide=output is Output.WIDE)
+        _watch(found, state, chosen, name, lines)
     if output is Output.JSON:
         sys.stdout.write(printing.get_json(found, is_one=name is not None))
         return
@@ -43,3 +57,19 @@ def get(
         sys.stdout.write(printing.get_all(found, is_wide=is_wide, now_ms=now_ms))
     else:
         sys.stdout.write(printing.get(found, chosen, is_wide=is_wide, now_ms=now_ms))
+
+
+def _watch(
+    found: Sequence[objects.AnyObject],
+    state: Path,
+    kind: kinds.Kind | None,
+    name: str | None,
+    watch: watching.Watch,
+) -> NoReturn:
+    """Print objects, and each again when it changes or goes, until interrupted."""
+    our_clock = clock.SystemClock()
+    while True:
+        sys.stdout.writelines(f"{line}\n" for line in watch.lines(found, our_clock.now_ms()))
+        sys.stdout.flush()
+        our_clock.sleep_s(_WATCH_PERIOD_S)
+        found = stored.chosen(store.load(state), kind, name)

@@ -1,5 +1,6 @@
 """The objects of a state folder, for commands that print them."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hoodie import errors
@@ -20,11 +21,7 @@ def objects_of(state: Path, kind: kinds.Kind | None, name: str | None) -> list[o
             f"{state} is not a state folder: no operator has run with it. Pass --state, or set "
             f"{options.STATE_VARIABLE}"
         )
-    found = [
-        each
-        for each in reporting.ordered(store.load(state))
-        if kind is None or (each.key.kind == kind.name and name in (None, each.name))
-    ]
+    found = chosen(store.load(state), kind, name)
     if ownership.owner_of(state) is None and not all(map(verdicts.is_settled, found)):
         # "Running" would not be true.
         told = f"no operator runs on {state}: this is the state that the last one left"
@@ -43,3 +40,16 @@ def objects_of(state: Path, kind: kinds.Kind | None, name: str | None) -> list[o
     if kind is not None and name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")
     return found
+
+
+def chosen(
+    everything: Mapping[objects.ObjectKey, objects.AnyObject],
+    kind: kinds.Kind | None,
+    name: str | None,
+) -> list[objects.AnyObject]:
+    """Return the objects of a kind or of all, or one of a kind, as people look at them."""
+    return [
+        each
+        for each in reporting.ordered(everything)
+        if kind is None or (each.key.kind == kind.name and name in (None, each.name))
+    ]

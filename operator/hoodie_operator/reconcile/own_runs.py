@@ -51,6 +51,7 @@ def situation(
     is_known = isinstance(resolved, effective.EffectiveTable)
     protocol_hash = resolved.protocol_hash if isinstance(resolved, effective.EffectiveTable) else ""
     basis = runs.basis(
+        table,
         [purpose.value, str(table.generation), protocol_hash],
         previous.basis if previous else None,
         is_known=is_known,

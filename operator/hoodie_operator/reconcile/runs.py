@@ -3,6 +3,7 @@
 Shared by Writers and TableActions; `attempts.STEPS` is the machine behind it.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -193,12 +194,19 @@ class Outcome:
     status: api_attempts.Runs
 
 
-def basis(parts: list[str], previous: str | None, *, is_known: bool) -> str:
-    """Return what failures are counted for.
+def basis(
+    owner: objects.AnyObject, parts: list[str], previous: str | None, *, is_known: bool
+) -> str:
+    """Return what failures are counted for: what they may be due to, and who asked for more.
 
     While the table cannot be resolved or read nothing was mended, and the count goes on.
     """
-    return " ".join(parts) if is_known or previous is None else previous
+    if not is_known and previous is not None:
+        return previous
+    asked = owner.retry_request
+    # A text of anybody's, of any length.
+    asks = [] if asked is None else [hashlib.sha256(asked.encode()).hexdigest()[:8]]
+    return " ".join([*parts, *asks])
 
 
 def confirmed(

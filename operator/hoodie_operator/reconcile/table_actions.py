@@ -91,6 +91,7 @@ def _situation(world: World, me: objects.Action, target: gates.Target) -> runs.S
     deadlines = runs.deadlines(world, total_ms, total_ms)
     previous = me.status.runs
     basis = runs.basis(
+        me,
         [str(me.generation), target.protocol_hash or ""],
         previous.basis if previous else None,
         is_known=target.protocol_hash is not None,

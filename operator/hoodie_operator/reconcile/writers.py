@@ -77,6 +77,7 @@ def _situation(
     previous = me.status.runs
     first = remaining[0].id[:100] if remaining else ""
     basis = runs.basis(
+        me,
         [str(me.generation), target.protocol_hash or "", first],
         previous.basis if previous else None,
         is_known=target.protocol_hash is not None and bool(remaining),

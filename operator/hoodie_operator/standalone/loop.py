@@ -25,7 +25,7 @@ from hoodie_operator.reconcile import (
     verdicts,
     world,
 )
-from hoodie_operator.standalone import applying
+from hoodie_operator.standalone import applying, retry_requests
 from hoodie_operator.standalone.folder import Folder, FolderState
 from hoodie_operator.standalone.lock_servers import LockServers
 from hoodie_operator.standalone.processes import Processes
@@ -130,10 +130,10 @@ class Operator:
     def round(self) -> bool:
         """Read, look, decide and act once; return whether anything was done."""
         self._read_folder()
+        has_acted = self._take_retry_requests()
         self._seen.runs = self._processes.observe()
         owners = {found.uid for found in self._store.by_key.values()}
         self._processes.forget(self._seen.runs, owners)
-        has_acted = False
         for key in self._keys():
             self._look(key)
             has_acted |= self._reconcile(key)
@@ -216,6 +216,17 @@ class Operator:
         if changes.protected != self._protected:
             self._protected = tuple(changes.protected)
             self._tell_kept(self._protected, "because deletionProtection is on", now_ms)
+
+    def _take_retry_requests(self) -> bool:
+        """Note who has asked for another attempt; return whether anybody has."""
+        has_any = False
+        for key, request in retry_requests.take(self._options.state):
+            found = self._store.by_key.get(key)
+            if found is not None:
+                self._store.put(dataclasses.replace(found, retry_request=request))
+                self._reporter.told(f"{key}: another attempt is asked for", self._clock.now_ms())
+                has_any = True
+        return has_any
 
     def _tell_kept(self, keys: tuple[objects.ObjectKey, ...], why: str, now_ms: int) -> None:
         if keys and why:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -49,15 +50,26 @@ def get(found: Sequence[objects.AnyObject], kind: kinds.Kind, *, is_wide: bool, 
     """Return objects of one kind as a table of text."""
     if not found:
         return f"No {kind.plural} found.\n"
-    columns = [column for column in kind.columns if is_wide or not column.is_wide]
+    columns = columns_of(kind, is_wide=is_wide)
     # Most people have one namespace, and no use for its name.
     has_namespaces = {each.key.namespace for each in found} != {objects.DEFAULT_NAMESPACE}
     rows = [["NAMESPACE", "NAME", *(column.name.upper() for column in columns)]]
-    for each in found:
-        document = documents.to_document(each)
-        cells = (_cell(document, column, now_ms) for column in columns)
-        rows.append([each.key.namespace, each.name, *cells])
+    rows += [[each.key.namespace, each.name, *cells_of(each, columns, now_ms)] for each in found]
     return _aligned(rows if has_namespaces else [row[1:] for row in rows])
+
+
+def columns_of(kind: kinds.Kind | None, *, is_wide: bool) -> list[kinds.PrinterColumn]:
+    """Return the columns that are printed of a kind, or those that all kinds have."""
+    columns = kinds.COMMON_COLUMNS if kind is None else kind.columns
+    return [column for column in columns if is_wide or not column.is_wide]
+
+
+def cells_of(
+    found: objects.AnyObject, columns: Sequence[kinds.PrinterColumn], now_ms: int
+) -> list[str]:
+    """Return what is printed of an object in columns."""
+    document = documents.to_document(found)
+    return [_cell(document, column, now_ms) for column in columns]
 
 
 def get_all(found: Sequence[objects.AnyObject], *, is_wide: bool, now_ms: int) -> str:
@@ -86,7 +98,7 @@ def describe(
     found: objects.AnyObject,
     owned: Sequence[objects.AnyObject],
     refused: Sequence[manifests.Problem],
-    log: str | None,
+    log: Path | None,
 ) -> str:
     """Return everything about one object.
 
@@ -130,7 +142,7 @@ def describe(
     return text
 
 
-def _runs(runs: Mapping[str, Any], state: str | None, log: str | None) -> str:
+def _runs(runs: Mapping[str, Any], state: str | None, log: Path | None) -> str:
     text = f"Runs:         {_counted(runs.get('attempts', 0), 'attempt')}"
     if failures := runs.get("failures", 0):
         text += f", {_counted(failures, 'failure')} in a row"

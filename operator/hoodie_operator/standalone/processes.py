@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 _KEPT_PER_OWNER = 5
 _CLOSING_S_MAX = 10.0
 _BATCH_SETTINGS = "batch.json"
+_LOG = "log.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ class Processes:
         program = [*python, module, str(folder / "spec.json")]
         command = [*python, launch.__name__, str(folder), *program]
         try:
-            with (folder / "log.txt").open("ab") as log:
+            with (folder / _LOG).open("ab") as log:
                 self._children[str(effect.id)] = subprocess.Popen(  # noqa: S603 - our own command
                     command,
                     stdin=subprocess.DEVNULL,
@@ -186,14 +187,23 @@ class Processes:
                 shutil.rmtree(self._folder(run.id), ignore_errors=True)
                 self._past.pop(self._folder(run.id), None)
 
-    def newest_log(self, uid: str) -> str | None:
-        """Return where the output of an object's newest attempt is; None when it had none."""
+    def log(self, uids: Collection[str], attempt: int | None = None) -> Path | None:
+        """Return where the output of an attempt is; None where there is none.
+
+        Args:
+            uids: Whose attempts.
+            attempt: Its number; None for the one that was started last.
+        """
         records = (_record(folder) for folder in self._runs.glob("*"))
-        owned = [record for record in records if record is not None and record.id.uid == uid]
+        owned = [
+            record
+            for record in records
+            if record is not None and record.id.uid in uids and attempt in (None, record.id.attempt)
+        ]
         if not owned:
             return None
-        newest = max(owned, key=lambda record: record.id.attempt)
-        return str(self._folder(newest.id) / "log.txt")
+        newest = max(owned, key=lambda record: (record.started_ms, record.id.attempt))
+        return self._folder(newest.id) / _LOG
 
     def _folder(self, run: facts.RunId) -> Path:
         return self._runs / str(run)
@@ -303,6 +313,12 @@ class Processes:
             launch.claim(str(folder), None)
         process = _process(folder)
         return process is None or _state_of(process) is identity.ProcessState.ENDED
+
+
+def has_ended(log: Path) -> bool:
+    """Return whether nothing is added any more to the output of an attempt, whoever looks."""
+    process = _process(log.parent)
+    return process is not None and _state_of(process) is identity.ProcessState.ENDED
 
 
 def _record(folder: Path) -> _Record | None:

@@ -1,6 +1,6 @@
 """Telling what happens while the operator runs: a live table on a terminal, lines elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from rich.console import Console
@@ -132,6 +132,13 @@ def ordered(
     return sorted(
         found.values(), key=lambda each: (decide.ORDER.index(each.key.kind), each.seniority)
     )
+
+
+def made_for(
+    found: objects.AnyObject, everything: Iterable[objects.AnyObject]
+) -> list[objects.AnyObject]:
+    """Return those of all objects that were made for one."""
+    return [each for each in everything if each.owner and each.owner.uid == found.uid]
 
 
 def problems_text(problems: Sequence[manifests.Problem]) -> str:

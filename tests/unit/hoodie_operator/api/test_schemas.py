@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
-from hoodie_operator.api import generate, json_paths, kinds, schemas
-from support.operators import rule_examples
+from hoodie_operator.api import generate, json_paths, kinds, manifests, schemas
+from support.operators import full_specs, rule_examples
 
 ROOT = Path(__file__).parents[4]
 KINDS = [pytest.param(kind, id=kind.name) for kind in kinds.KINDS]
@@ -35,6 +36,38 @@ def _schema(kind: kinds.Kind) -> dict[str, Any]:
 def test_crds_folder_is_what_the_types_give() -> None:
     stored = {path.name: path.read_text() for path in (ROOT / "crds").iterdir()}
     assert stored == generate.files()
+
+
+EDITOR = jsonschema.Draft7Validator(schemas.for_editors())
+
+
+def _manifest(kind: kinds.Kind, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": "a", "labels": {"tier": "gold"}}
+    return {
+        "apiVersion": "hudi.dev/v1alpha1",
+        "kind": kind.name,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def test_schema_for_editors_takes_every_manifest_of_the_examples() -> None:
+    jsonschema.Draft7Validator.check_schema(schemas.for_editors())
+    taken = 0
+    for path in (ROOT / "examples").rglob("*.yaml"):
+        declared, problems = manifests.parse(path.read_bytes(), path.name)
+        if declared and not problems:
+            for document in yaml.safe_load_all(path.read_text()):
+                assert [error.message for error in EDITOR.iter_errors(document)] == [], path
+                taken += 1
+    assert taken > 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schema_for_editors_takes_full_specs_and_no_unknown_field(kind: kinds.Kind) -> None:
+    for spec in full_specs.FULL[kind.name]:
+        assert EDITOR.is_valid(_manifest(kind, spec)), list(EDITOR.iter_errors(spec))
+        assert not EDITOR.is_valid(_manifest(kind, {**spec, "unknown": 1}))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,7 @@
 """What is decided about CompactionPolicies, and about the TableActions that they make."""
 
+import dataclasses
+
 import pytest
 
 from hoodie.contract import engine_specs, job_results, job_specs
@@ -179,6 +181,22 @@ def test_plan_that_somebody_executes_is_left_to_them() -> None:
     here.settle()
     assert not here.started
     assert "another process executes instant" in here.condition(key)[2]
+
+
+def test_failed_action_is_tried_again_when_asked_to() -> None:
+    here = Flights()
+    commits = [ow.commit(n) for n in (1, 2)]
+    here.see_table(here.table_key, commits)
+    here.add_policy()
+    here.settle()
+    (action,) = here.compactions()
+    here.end(here.uid(action), "Configuration")
+    here.see_table(here.table_key, commits)
+    here.settle()
+    here.by_key[action] = dataclasses.replace(here.by_key[action], retry_request="now")
+    here.settle()
+    assert here.condition(action)[0] == "Starting"
+    assert [start.id.attempt for start in here.started] == [1, 2]
 
 
 def test_failed_action_stalls_its_policy_until_the_table_moves_on() -> None:

@@ -80,6 +80,19 @@ def test_creation_that_the_storage_does_not_show_is_a_failure() -> None:
     assert len(here.started) == 1
 
 
+def test_creation_that_failed_for_good_begins_anew_when_asked_to() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    here.end(here.uid(here.table_key), "Configuration")
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    table = here.by_key[here.table_key]
+    here.by_key[here.table_key] = dataclasses.replace(table, retry_request="now")
+    here.settle()
+    assert [start.id.attempt for start in here.started] == [1, 2]
+
+
 def test_creation_that_failed_for_good_begins_anew_when_the_table_is_edited() -> None:
     here = Flights(is_ready=False)
     here.see_table(here.table_key, is_there=False)

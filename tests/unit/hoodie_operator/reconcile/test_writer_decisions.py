@@ -241,6 +241,31 @@ def test_exhausted_writer_starts_again_when_it_is_edited() -> None:
     assert here.started[-1].id.attempt == 2
 
 
+@pytest.mark.parametrize(("limit", "kind"), [(0, "Storage"), (5, "Configuration")])
+def test_writer_that_has_failed_is_tried_again_once_for_each_request(limit: int, kind: str) -> None:
+    here = Flights()
+    key = here.add_writer("left", retry={"limit": limit})
+    for attempt in (1, 2, 3):
+        here.settle()
+        assert [start.id.attempt for start in here.started] == [*range(1, attempt + 1)]
+        here.end(here.uid(key), kind)
+        here.see_table(here.table_key)
+        here.settle()
+        assert here.condition(key)[0] == "Stalled"
+        # Of any length and content: it is an annotation, and anybody's who may change the object.
+        request = f"{attempt} " * 100_000
+        here.by_key[key] = dataclasses.replace(here.by_key[key], retry_request=request)
+
+
+def test_request_does_not_disturb_an_attempt_at_work() -> None:
+    here = Flights()
+    key = here.add_writer("left")
+    here.settle()
+    here.by_key[key] = dataclasses.replace(here.by_key[key], retry_request="now")
+    here.settle()
+    assert (len(here.started), here.stopped) == (1, [])
+
+
 def test_suspended_writer_is_stopped_and_killed_when_it_does_not_end() -> None:
     here = Flights()
     key = here.add_writer("left")

@@ -51,6 +51,14 @@ def _writer(name: str, uid: str, version: int, **edits: object) -> Manifest:
     }
 
 
+def test_annotation_of_a_retry_is_what_a_user_has_asked_for() -> None:
+    here = _store()
+    manifest = _writer("w", "u", 1)
+    manifest["metadata"]["annotations"] = {"hudi.dev/retry": "now", "other": "x"}
+    assert here.take(manifest) == {WRITER_KEY}
+    assert here.by_key[WRITER_KEY].retry_request == "now"
+
+
 def _job(version: int, how: str | None = None, uid: str = "j1") -> Manifest:
     annotations = {"hudi.dev/protocol-hash": "h"}
     if how is not None:
