@@ -55,15 +55,13 @@ def written(result: results.WriteResult | None, took_ms: int) -> Written:
         return Written(took_ms=took_ms)
     if isinstance(result, results.AlreadyCommitted):
         return Written(took_ms=took_ms, batch_id=result.batch_id, is_repeated=True)
-    # A log file takes rows without a look at what is there.
-    has_looked = not any(each.log_files for each in result.stats)
     return Written(
         instant=result.instant.requested_time,
         completed=result.instant.completion_time,
         rows=result.records,
         deleted=result.deletes,
-        inserted=sum(each.inserts for each in result.stats) if has_looked else None,
-        updated=sum(each.updates for each in result.stats) if has_looked else None,
+        inserted=result.inserted,
+        updated=result.updated,
         files=result.file_count,
         size_bytes=result.size_bytes,
         lock_wait_ms=result.lock_wait_ms,

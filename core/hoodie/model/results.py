@@ -36,6 +36,20 @@ class CommitResult:
         return sum(stat.written for stat in self.stats)
 
     @property
+    def inserted(self) -> int | None:
+        """Rows that were new; None where a log file took rows, for which nothing is looked up."""
+        return sum(stat.inserts for stat in self.stats) if self._has_looked else None
+
+    @property
+    def updated(self) -> int | None:
+        """Rows that replaced others; None likewise."""
+        return sum(stat.updates for stat in self.stats) if self._has_looked else None
+
+    @property
+    def _has_looked(self) -> bool:
+        return not any(stat.log_files for stat in self.stats)
+
+    @property
     def deletes(self) -> int:
         """Keys deleted."""
         return sum(stat.deletes for stat in self.stats)

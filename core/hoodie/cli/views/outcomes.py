@@ -21,6 +21,8 @@ class WriteDocument:
         writer_id: On whose behalf; None for nobody that was named.
         batch_id: The batch; None for none.
         records: Rows written, deletes not counted.
+        inserted: Those of them that were new; null where log files took them unseen.
+        updated: Those that replaced others; null likewise.
         deletes: Keys deleted.
         rejected: Rows of the input that did not fit, and are in the file of --reject-file.
         files: Data files written.
@@ -41,6 +43,8 @@ class WriteDocument:
     writer_id: str | None
     batch_id: str | None
     records: int = 0
+    inserted: int | None = None
+    updated: int | None = None
     deletes: int = 0
     rejected: int = 0
     files: int = 0
@@ -178,6 +182,8 @@ def written(
                 writer_id=writer_id,
                 batch_id=result.batch_id,
                 records=result.records,
+                inserted=result.inserted,
+                updated=result.updated,
                 deletes=result.deletes,
                 files=result.file_count,
                 bytes=result.size_bytes,
@@ -195,11 +201,11 @@ def write_line(shown: WriteDocument) -> str:
     """Return what is said of a write."""
     if not shown.is_written:
         return f"batch {shown.batch_id} is in the table already, nothing was written"
-    amounts = [
-        quantities.counted(count, what)
-        for count, what in ((shown.records, "row"), (shown.deletes, "delete"))
-        if count
-    ]
+    amounts = []
+    if shown.records:
+        amounts.append(f"{quantities.counted(shown.records, 'row')}{_kinds(shown)}")
+    if shown.deletes:
+        amounts.append(quantities.counted(shown.deletes, "delete"))
     planned = shown.planned_compaction
     return (
         f"committed {shown.instant}: {shown.operation} of {' and '.join(amounts) or 'no rows'}, "
@@ -208,6 +214,13 @@ def write_line(shown: WriteDocument) -> str:
         f"write took {quantities.duration_text(shown.duration_ms)}"
         f"{f'; then planned compaction {planned}' if planned else ''}"
     )
+
+
+def _kinds(shown: WriteDocument) -> str:
+    """Return how many rows were new, where some were not."""
+    if shown.inserted is None or not shown.updated:
+        return ""
+    return f" ({shown.inserted:,} new, {shown.updated:,} updated)"
 
 
 def _replaced(groups: int) -> str:

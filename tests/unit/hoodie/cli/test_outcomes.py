@@ -1,5 +1,7 @@
 """What a command says it did, and what a check found."""
 
+import dataclasses
+
 import pytest
 
 from hoodie.cli.views import findings, outcomes
@@ -55,6 +57,22 @@ def test_write_tells_what_it_committed(stats: list[commits.WriteStat], amount: s
     assert (shown.batch_id, shown.writer_id, shown.duration_ms) == ("b", "w", 2000)
     assert shown.total_ms == 10_400  # Reading the input is part of the command.
     assert shown.findings == ("the clock was waited for",)
+
+
+def test_new_rows_and_updates_are_told_apart_where_the_write_has_looked() -> None:
+    merged = dataclasses.replace(
+        stat(5_000, 0), inserts=2, updates=1_500, log_files=(), prev_base_file="before"
+    )
+    new = dataclasses.replace(stat(3, 0, "g"), log_files=())
+
+    def told(*stats: commits.WriteStat) -> outcomes.WriteDocument:
+        return outcomes.written("file:///t", commit(*stats), "upsert", None, 0)
+
+    both = told(merged, new)
+    assert (both.records, both.inserted, both.updated) == (1_505, 5, 1_500)
+    assert "upsert of 1,505 rows (5 new, 1,500 updated), 2 files" in outcomes.write_line(both)
+    assert "upsert of 3 rows, 1 file" in outcomes.write_line(told(new))
+    assert told(merged, stat(1, 0)).inserted is None
 
 
 def test_batch_that_the_table_held_was_not_written() -> None:
