@@ -3,7 +3,7 @@
 import re
 
 from hoodie import errors
-from hoodie.model import instants
+from hoodie.model import instants, time_zones
 
 _BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
@@ -64,6 +64,22 @@ def ago_text(elapsed_ms: int) -> str:
         if seconds < unit_s * many:
             return f"{seconds // unit_s} {unit} ago"
     return f"{count_text(seconds // _DAY_S)} days ago"
+
+
+def ago_of(time: str | None, zone: time_zones.TimeZone, now_ms: int) -> str:
+    """Return how long ago an instant time was; empty for None.
+
+    Args:
+        time: Of an instant.
+        zone: The timeline's.
+        now_ms: The time, in milliseconds since the epoch.
+    """
+    if time is None:
+        return ""
+    try:
+        return ago_text(now_ms - zone.epoch_ms(time))
+    except errors.InvalidInputError:
+        return time  # Of a release whose times tell none.
 
 
 def duration_ms(text: str) -> int:

@@ -136,7 +136,7 @@ class _Dumper(yaml.SafeDumper):
         style = "|" if "\n" in value else None
         return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
-    def represent_list(self, value: Sequence[Any]) -> yaml.Node:
+    def represent_items(self, value: Sequence[Any]) -> yaml.Node:
         """Return a list of texts in one line, and one of mappings with a line for each."""
         is_short = all(isinstance(each, str) for each in value)
         return self.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=is_short)
@@ -153,5 +153,5 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
-_Dumper.add_representer(list, _Dumper.represent_list)
+_Dumper.add_representer(list, _Dumper.represent_items)
 _Dumper.add_representer(dict, _Dumper.represent_parts)

@@ -9,7 +9,7 @@ from hoodie import environment
 from hoodie.cli import command, options, output, progress, quantities, run_settings, tables
 from hoodie.cli.views import savepoints as views
 from hoodie.maintenance import savepoints
-from hoodie.model import instants
+from hoodie.model import instants, time_zones
 from hoodie.transaction import authors
 
 DETAILS = """A savepoint keeps all files of a commit: cleaning does not delete them, and archiving
@@ -70,8 +70,9 @@ def savepoint(  # noqa: PLR0913 - a parameter an option
     run = run_settings.parse_for_service(set_texts, lock)
     commit = instants.checked_time(instant) if instant is not None else None
     age_ms = quantities.duration_ms(older_than) if older_than is not None else None
+    env = environment.system()
     with progress.Display() as display:
-        opened = tables.open_table(uri, environment.system(), display)
+        opened = tables.open_table(uri, env, display)
         run_settings.check_facts(run.facts, opened.config)
         display.phase(f"{action.value} savepoints")
         shown: views.Document | views.DeletedDocument
@@ -89,7 +90,7 @@ def savepoint(  # noqa: PLR0913 - a parameter an option
     if as_json:
         output.document(shown)
     else:
-        _print(action, shown)
+        _print(action, shown, opened.config.zone, env.clock.now_ms())
 
 
 def _check_options(
@@ -105,7 +106,12 @@ def _check_options(
         raise typer.BadParameter("expected one of --instant and --older-than")
 
 
-def _print(action: Action, shown: views.Document | views.DeletedDocument) -> None:
+def _print(
+    action: Action,
+    shown: views.Document | views.DeletedDocument,
+    zone: time_zones.TimeZone,
+    now_ms: int,
+) -> None:
     if isinstance(shown, views.DeletedDocument):
         for each in shown.deleted:
             output.line(f"deleted savepoint {each}")
@@ -114,7 +120,7 @@ def _print(action: Action, shown: views.Document | views.DeletedDocument) -> Non
     elif action is Action.CREATE:
         output.line(views.created_line(shown.savepoints[0]))
     elif shown.savepoints:
-        output.grid(views.grid(shown))
+        output.grid(views.grid(shown, zone, now_ms))
     else:
         output.line("no savepoints")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.model import instants, results
+from hoodie.model import instants, results, time_zones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +80,14 @@ def deleted(uri: str, found: Iterable[instants.Instant]) -> DeletedDocument:
     return DeletedDocument(table=uri, deleted=tuple(each.requested_time for each in found))
 
 
-def grid(shown: Document) -> grids.Grid:
-    """Return the savepoints as texts."""
+def grid(shown: Document, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
+    """Return the savepoints as texts.
+
+    Args:
+        shown: The document.
+        zone: The timeline's.
+        now_ms: The time, in milliseconds since the epoch.
+    """
     return grids.Grid(
         columns=(
             grids.Column(heading="commit"),
@@ -93,7 +99,7 @@ def grid(shown: Document) -> grids.Grid:
         rows=tuple(
             (
                 each.instant,
-                each.completion_time,
+                quantities.ago_of(each.completion_time, zone, now_ms),
                 quantities.count_text(each.files),
                 each.by,
                 each.comment,

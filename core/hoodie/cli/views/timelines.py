@@ -138,7 +138,7 @@ def _cells(shown: InstantRow, zone: time_zones.TimeZone, now_ms: int) -> tuple[s
         shown.requested_time,
         shown.action,
         shown.state,
-        _ago(shown.completion_time, zone, now_ms),
+        quantities.ago_of(shown.completion_time, zone, now_ms),
         shown.operation or "",
         _count(shown.records),
         "" if shown.duration_ms is None else quantities.duration_text(shown.duration_ms),
@@ -148,15 +148,6 @@ def _cells(shown: InstantRow, zone: time_zones.TimeZone, now_ms: int) -> tuple[s
         _count(shown.files),
         shown.completion_time or "",
     )
-
-
-def _ago(time: str | None, zone: time_zones.TimeZone, now_ms: int) -> str:
-    if time is None:
-        return ""
-    try:
-        return quantities.ago_text(now_ms - zone.epoch_ms(time))
-    except errors.InvalidInputError:
-        return time  # Of a release whose times tell none.
 
 
 def _count(count: int | None) -> str:
