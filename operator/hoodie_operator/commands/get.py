@@ -35,7 +35,7 @@ def get(
     output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     watch: Annotated[
         bool,
-        typer.Option("-w", "--watch", metavar="", help="Go on with a line for each change."),
+        typer.Option("-w", "--watch", metavar="", help="Continue with a line for each change."),
     ] = False,
     state: options.State = options.STATE_DEFAULT,
 ) -> None:
