@@ -376,7 +376,7 @@ class Table(front.Front):
 
     def changes(  # noqa: PLR0913 - a parameter an option
         self,
-        since: str | datetime | positions.Position | None = None,
+        since: travel.Given | positions.Position | None = None,
         *,
         consumer: str | None = None,
         columns: Sequence[str] | None = None,
@@ -391,7 +391,10 @@ class Table(front.Front):
         begins. Rows that lost against others by their order did not change.
 
         Args:
-            since: A position, an instant or a time; None for all rows of the table.
+            since: A position, an instant or a time; None for all rows of the table. An `AsOf` with
+                the rule of requested times asks for what was requested since, as Apache Hudi did
+                before 1.0: up to the first write that is pending. `Changes.position` is a requested
+                time then.
             consumer: A declared consumer, to begin where it says that it is; all rows of the table
                 if it is not declared. `advance_consumer` records the new position.
             columns: In the order of the result, meta columns allowed; None for all without them.
@@ -405,20 +408,27 @@ class Table(front.Front):
 
         Raises:
             InvalidInputError: The position is of another table, or names no moment; or `since` and
-                `consumer` are both given.
+                `consumer` are both given; or by requested times `until` is a position, or
+                `falls_back` is asked for.
             GoneError: Files or history are gone that are needed, or writes were rolled back since.
             NotFoundError: A column is named that the table has not.
             ConflictError: A write was rolled back while this looked.
         """
         _check_one_begin(since, consumer)
         source = self._changed_source()
+        rule = since.rule if isinstance(since, travel.AsOf) else moments.Rule.COMPLETION
+        if rule is moments.Rule.REQUESTED and falls_back:
+            raise errors.InvalidInputError(
+                "by requested times there is no position of all rows: read without falls_back"
+            )
         wanted = row_changes.Wanted(
-            begin=self._since(since) if consumer is None else self._where_is(consumer),
-            until=self._until(until),
+            begin=self._since(since, rule) if consumer is None else self._where_is(consumer),
+            until=self._until(until, rule),
             columns=self._checked_columns(columns),
             has_deletes=has_deletes,
             is_ordered=is_ordered,
             falls_back=falls_back,
+            rule=rule,
         )
         return snapshots.consistent(
             self._storage,
@@ -613,30 +623,47 @@ class Table(front.Front):
         return positions.parse(record.position) or instants.InstantTime(record.consumed)
 
     def _since(
-        self, since: str | datetime | positions.Position | None
+        self,
+        since: travel.Given | positions.Position | None,
+        rule: moments.Rule = moments.Rule.COMPLETION,
     ) -> positions.Position | instants.InstantTime | None:
         """Return where a reader of changes is."""
         if since is None or isinstance(since, positions.Position):
             return since
         position = positions.parse(since) if isinstance(since, str) else None
-        return position or self._completion_time(since)
+        return position or self._time_of(since, rule)
 
     def _until(
-        self, until: travel.Given | positions.Position | None
+        self,
+        until: travel.Given | positions.Position | None,
+        rule: moments.Rule = moments.Rule.COMPLETION,
     ) -> positions.Position | instants.InstantTime | None:
         """Return up to where changes are read."""
-        if until is None or isinstance(until, positions.Position):
+        if until is None:
+            return None
+        if isinstance(until, str):
+            until = positions.parse(until) or until
+        if isinstance(until, positions.Position) and rule is moments.Rule.COMPLETION:
             return until
-        position = positions.parse(until) if isinstance(until, str) else None
-        return position or self._completion_time(until)
+        return self._time_of(until, rule)
 
-    def _completion_time(self, given: travel.Given) -> instants.InstantTime:
-        moment, _ = self._as_of(given)
-        assert moment is not None, given
-        if moment.rule is not moments.Rule.COMPLETION:
+    def _time_of(
+        self, given: travel.Given | positions.Position, rule: moments.Rule
+    ) -> instants.InstantTime:
+        """Return the time of a moment by a rule, which what is given may name, too."""
+        text = given.time if isinstance(given, travel.AsOf) else given
+        if isinstance(given, positions.Position) or positions.parse(str(text)):
             raise errors.InvalidInputError(
-                f"changes go by completion times, not by the rule {moment.rule.value}"
+                f"{text} is a position of completion times: by {rule.value} times expected an "
+                "instant or a time"
             )
+        wanted = travel.as_of(given)
+        if wanted.rule not in {rule, moments.Rule.COMPLETION}:
+            raise errors.InvalidInputError(
+                f"these changes go by {rule.value} times, not by the rule {wanted.rule.value}"
+            )
+        moment, _ = self._as_of(travel.AsOf(time=wanted.time, rule=rule))
+        assert moment is not None, given
         return moment.time
 
     def columns_of(self, partition_values: str, as_of: travel.Given | None = None) -> pa.Schema:

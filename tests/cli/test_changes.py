@@ -33,6 +33,22 @@ def test_each_run_goes_on_where_the_last_one_ended(
     assert kept.read_text() != before
 
 
+def test_reader_by_requested_times(hoodie: Run, table: Path, trips: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    asked = ("changes", table, "--rule", "requested", "--position", kept, "--json")
+    fine(hoodie("write", table, "--input", trips))
+    assert changed(hoodie(*asked)) == [("upsert", "a"), ("upsert", "b"), ("upsert", "c")]
+    fine(hoodie("delete", table, "--where", "id = 'b'"))
+    assert changed(hoodie(*asked)) == [("delete", "b")]
+    assert changed(hoodie(*asked)) == []
+    newest = fine(hoodie("timeline", table, "--json")).document["instants"][-1]
+    assert kept.read_text().strip() == newest["requested_time"]
+    for other in (("--consumer", "c"), ("--or-all",), ("--cdc",)):
+        usage = hoodie("changes", table, "--rule", "requested", *other)
+        assert usage.code == 2
+        assert "do not go with --rule requested" in usage.err
+
+
 def test_consumer_goes_on_where_it_is(hoodie: Run, table: Path, trips: Path) -> None:
     fine(hoodie("write", table, "--input", trips))
     asked = ("changes", table, "--consumer", "billing", "--json")

@@ -282,6 +282,13 @@ def test_readers_across_a_rollback_of_a_completed_write(
     judge.rollback(path, gone.requested_time, options)
     with pytest.raises(errors.GoneError, match=f"rolled back what began at {gone.requested_time}"):
         opened(path).changes(after.position)
+    for time in (gone.completion_time, gone.requested_time):
+        with pytest.raises(errors.GoneError, match=r"and may have completed before") as caught:
+            opened(path).read(as_of=time)
+        with pytest.raises(errors.GoneError, match="and may have completed before"):
+            opened(path).changes(time)
+    then = opened(path).read(as_of=caught.value.readable).read_all()
+    assert_same_rows(then, judge.read(path), KEY)
     assert before.pull() == 0
     judge.write(path, rows_of(range(5, 7), 4000), options)
     before.check(judge)

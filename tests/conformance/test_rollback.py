@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie import errors
+from hoodie import environment, errors
+from hoodie import table as tables
 from support.peer import peer_ours
 from support.peer.judge import Gate, InstantState, Judge, JudgeLostError, PeerInstant, Settings
 from support.peer.peer_cases import BASE, SCHEMA, row
@@ -181,6 +182,9 @@ def test_killed_writer_of_ours_is_taken_back_by_hudi(
     (rollback,) = rollbacks(judge, path)
     assert rollback.state is InstantState.COMPLETED
     assert planned in ([], [rollback.requested_time])
+    # Nothing of it had been part of the table: it leaves no gap.
+    then = tables.open_table(str(path), environment.system()).read(as_of=rollback.requested_time)
+    assert_same_rows(then.read_all(), rows(0, 20, 1000), ["id"])
     expected = merged(rows(0, 20, 1000), rows(15, 25, 3000))
     assert_same_rows(judge.read(path), expected, ["id"])
     assert_same_rows(peer_ours.read(path), expected, ["id"])

@@ -28,22 +28,33 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "bytes": st.binary(max_size=80),
     "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=80),
 }
-TYPES = st.sampled_from(list(VALUES))
+RECORD = "record"
+DEPTH_MAX = 3
 
 
 @st.composite
 def blocks(draw: st.DrawFn) -> tuple[Json, list[Json]]:
     """Draw a schema and rows of it."""
-    types = draw(st.lists(TYPES, max_size=6))
+    schema, rows = draw(records("t_record"))
+    return {"namespace": "hoodie.t", **schema}, draw(st.lists(rows, max_size=12))
+
+
+@st.composite
+def records(draw: st.DrawFn, name: str) -> tuple[Json, st.SearchStrategy[Json]]:
+    """Draw a record schema, in which there may be others, and say how its values are drawn."""
+    kinds = [*VALUES, *([RECORD] if name.count("_") < DEPTH_MAX else [])]
     fields, strategies = [], {}
-    for position, type_ in enumerate(types):
-        name = f"c{position}"
+    for position, kind in enumerate(draw(st.lists(st.sampled_from(kinds), max_size=6))):
+        type_: Json = kind
+        if kind == RECORD:
+            type_, values = draw(records(f"{name}_{position}"))
+        else:
+            values = VALUES[kind]
         union = draw(st.sampled_from([type_, ["null", type_], [type_, "null"], [type_]]))
-        fields.append({"name": name, "type": union})
+        fields.append({"name": f"c{position}", "type": union})
         is_nullable = isinstance(union, list) and "null" in union
-        strategies[name] = st.none() | VALUES[type_] if is_nullable else VALUES[type_]
-    schema = {"type": "record", "name": "t_record", "namespace": "hoodie.t", "fields": fields}
-    return schema, draw(st.lists(st.fixed_dictionaries(strategies), max_size=12))
+        strategies[f"c{position}"] = st.none() | values if is_nullable else values
+    return {"type": RECORD, "name": name, "fields": fields}, st.fixed_dictionaries(strategies)
 
 
 def by_fastavro(schema: Json, rows: list[Json]) -> bytes:

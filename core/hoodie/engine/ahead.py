@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent import futures
 from dataclasses import dataclass
 from typing import Generic
@@ -54,7 +54,7 @@ class Bound(Generic[Result]):
 
 def streams(
     task: Callable[[Item], Iterator[Result]],
-    items: Sequence[Item],
+    items: Iterable[Item],
     threads: int,
     bound: Bound[Result],
 ) -> Generator[Result, None, None]:
@@ -67,14 +67,15 @@ def streams(
     Args:
         task: Does nothing before its first result is asked for; each is made by one thread, but not
             all by the same.
-        items: The items.
+        items: The items. Those of an iterator are taken by the caller's thread, a few ahead.
         threads: So many items are worked on at once.
         bound: What waits for the caller.
 
     Raises:
         Exception: An item's failure in its place; what runs has ended, the rest is not started.
     """
-    threads = min(threads, len(items))
+    if isinstance(items, Sized):
+        threads = min(threads, len(items))
     if threads <= 1:
         for item in items:
             yield from task(item)

@@ -7,22 +7,24 @@ A clean deletes file slices that newer ones had replaced. Each file that it dele
 from the moment at which it came to the one at which its slice was replaced: a read as of
 then would return an older version of its rows, or none, without an error. Moments between gaps stay
 readable, such as those of savepoints. A restore leaves a gap as well, from the first instant that
-it took back to its own completion.
+it took back to its own completion; and so does a rollback of a completed write, which Apache Hudi
+has. When that write had completed is not known any more: the gap begins with its request.
 
 A clean deletes nothing that was replaced after it was requested, so that only those matter that
-were requested after the moment. They are on the timeline or in the archive.
+were requested after the moment. They are on the timeline or in the archive, as rollbacks are; a
+rollback that was requested before the moment had begun to take its target back by then.
 
 Source: protocol.md: Reads as of a moment.
 """
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.filegroup import listing, snapshots
-from hoodie.format import clean_avro, timeline_avro
-from hoodie.model import files, instants, moments
+from hoodie.format import clean_avro, rollback_avro, timeline_avro
+from hoodie.model import files, instants, moments, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, archived, contents
 
@@ -31,6 +33,9 @@ _ALWAYS = instants.InstantTime("")
 
 _BEGINNING = instants.format_time(0)
 """Before every instant: there was nothing that a restore could have rolled back."""
+
+_LEAVING_GAPS = frozenset((instants.Action.CLEAN, instants.Action.ROLLBACK))
+"""Actions in the archive that may have left gaps; restores are never archived."""
 
 _NEW_GROUP = "null"
 """What a write says that it stood on where it began a file group."""
@@ -95,11 +100,14 @@ def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moment
     """Refuse a moment after which writes may have completed that are not known any more.
 
     Raises:
-        GoneError: The history was trimmed, or the table restored since.
+        GoneError: The history was trimmed, or the table restored or a completed write rolled back
+            since.
     """
     found = list(_of_trimming(storage, snapshot, moment))
     if moment.time > _BEGINNING:
         found += _of_restores(storage, snapshot.timeline)
+        old = _archived_since(storage, moment.time)
+        found += _of_rollbacks(storage, snapshot.timeline, moment.time, old)
     refuse(storage, found, moment)
 
 
@@ -163,16 +171,18 @@ def earliest_readable(found: Iterable[Gap], time: instants.InstantTime) -> insta
 def gaps(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> list[Gap]:
     """Return all gaps that end after a moment, those of restores among them.
 
-    A request for each clean and each restore on the timeline that was requested after the moment,
-    and the archive from there on, if it goes so far; names of files in the partitions in which such
-    a clean deleted anything.
+    A request for each clean, rollback and restore on the timeline that was requested after the
+    moment, and the archive from there on, if it goes so far; names of files in the partitions in
+    which such a clean deleted anything.
 
     Raises:
         FormatError: A clean or a restore is damaged.
     """
+    old = _archived_since(storage, moment.time)
     return [
         *_of_restores(storage, snapshot.timeline),
-        *_of_cleans(storage, snapshot, moment),
+        *_of_rollbacks(storage, snapshot.timeline, moment.time, old),
+        *_of_cleans(storage, snapshot, moment, old),
         *_of_trimming(storage, snapshot, moment),
     ]
 
@@ -199,10 +209,94 @@ def _of_restores(storage: Storage, timeline: active.ActiveTimeline) -> Iterator[
             )
 
 
-def _of_cleans(
-    storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment
+def _of_rollbacks(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    since: instants.InstantTime,
+    old: Sequence[archived.ArchivedInstant],
 ) -> Iterator[Gap]:
-    deletions = list(_deletions(storage, snapshot.timeline, moment.time))
+    """Yield a gap for each rollback since a time of what may have been part of the table.
+
+    Args:
+        storage: The table's.
+        timeline: The table's.
+        since: Only of rollbacks that completed after it.
+        old: Archived instants that were requested after it.
+    """
+    done = {
+        each: _target(storage, each)
+        for each in timeline.instants
+        if each.action is instants.Action.ROLLBACK
+        # One that was only requested has taken nothing back.
+        and each.state is not instants.State.REQUESTED
+        and (each.completion_time is None or each.completion_time > since)
+    }
+    for archived_one in old:
+        rollback = archived_one.instant
+        if rollback.action is instants.Action.ROLLBACK and rollback not in done:
+            done[rollback] = _archived_target(archived_one)
+    for rollback, found in done.items():
+        # A pending one ends beyond all that can be asked for.
+        end = rollback.completion_time or instants.next_time(str(timeline.greatest_time))
+        if found is None:
+            yield Gap(first=_ALWAYS, end=end, cause=f"what {rollback} rolls back is not known")
+        elif found.may_have_completed and not _has_completed(timeline, found.target):
+            yield Gap(
+                first=found.target,
+                end=end,
+                cause=f"{rollback} rolled back what began at {found.target}, and may have "
+                "completed before",
+            )
+
+
+def _target(storage: Storage, rollback: instants.Instant) -> plans.TakenBack | None:
+    """Return what a rollback on the timeline takes back; None if that is not known."""
+    try:
+        return contents.read_taken_back(storage, rollback)
+    except errors.NotFoundError:
+        if active.listed(storage).find(rollback.requested_time) is not None:
+            return None
+        # It was archived just now, or withdrawn.
+        old = archived.ArchivedTimeline(storage).contents_of({rollback.requested_time})
+        nothing = plans.TakenBack(target=rollback.requested_time, may_have_completed=False)
+        return next(map(_archived_target, old), nothing)
+    except (errors.FormatError, errors.UnsupportedError):
+        return None
+
+
+def _archived_target(rollback: archived.ArchivedInstant) -> plans.TakenBack | None:
+    try:
+        return rollback_avro.decode_taken_back_done(rollback.metadata, str(rollback.instant))
+    except (errors.FormatError, errors.UnsupportedError):
+        return None
+
+
+def _has_completed(timeline: active.ActiveTimeline, requested_time: instants.InstantTime) -> bool:
+    """Return whether an instant is part of the table, as one is that completed after all."""
+    found = timeline.find(requested_time)
+    if found is not None:
+        return found.is_completed
+    return timeline.archive.completion_time(requested_time) is not None
+
+
+def _archived_since(
+    storage: Storage, since: instants.InstantTime
+) -> tuple[archived.ArchivedInstant, ...]:
+    """Return the archived cleans and rollbacks that were requested after a time, newest first."""
+    if all(each.last <= since for each in archived.newest_files(storage)):
+        return ()
+    newest_first = archived.ArchivedTimeline(storage).newest_first()
+    later = itertools.takewhile(lambda each: each.instant.requested_time > since, newest_first)
+    return tuple(each for each in later if each.instant.action in _LEAVING_GAPS)
+
+
+def _of_cleans(
+    storage: Storage,
+    snapshot: snapshots.Snapshot,
+    moment: moments.Moment,
+    old: Sequence[archived.ArchivedInstant],
+) -> Iterator[Gap]:
+    deletions = list(_deletions(storage, snapshot.timeline, moment.time, old))
     cleans = {
         path: each.clean
         for each in sorted(deletions, key=lambda each: each.clean.requested_time, reverse=True)
@@ -290,7 +384,10 @@ def _replacements(
 
 
 def _deletions(
-    storage: Storage, timeline: active.ActiveTimeline, since: instants.InstantTime
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    since: instants.InstantTime,
+    archived_since: Sequence[archived.ArchivedInstant],
 ) -> Iterator[_Deletion]:
     """Yield what cleans deleted that were requested after a time, in any order."""
     seen = set()
@@ -301,10 +398,7 @@ def _deletions(
         if found is not None:
             seen.add(each.requested_time)
             yield found
-    if all(each.last <= since for each in archived.newest_files(storage)):
-        return
-    newest_first = archived.ArchivedTimeline(storage).newest_first()
-    for old in itertools.takewhile(lambda each: each.instant.requested_time > since, newest_first):
+    for old in archived_since:
         if old.instant.action is instants.Action.CLEAN and old.instant.requested_time not in seen:
             paths = None
             if old.metadata:

@@ -1,7 +1,8 @@
 """One column of Avro records, from Arrow to parts of all rows and from a cursor to Arrow.
 
-Nested types are written as what is in them, of all rows at once. They are not read here: only a
-general Avro library walks through them (`hoodie.format.avro_rows`).
+Nested types are written as what is in them, of all rows at once. Records are read as their fields,
+in the rows that have them. Arrays and maps are not read here: how many items a row has is different
+in each, and only a general Avro library walks through them (`hoodie.format.avro_rows`).
 """
 
 import numpy as np
@@ -78,13 +79,13 @@ def read(
     Args:
         cursor: Stands in each row at the column.
         data: The buffer that the cursor is over.
-        column: How the values are encoded; flat.
-        within: Which rows have the column, if it is no union; null in the others. None for all.
+        column: How the values are encoded; of a type that is read by column.
+        within: Which rows have the column; null in the others. None for all.
 
     Raises:
         FormatError: A row holds no valid value.
     """
-    present = _present(cursor, column) if column.is_union else within
+    present = _present(cursor, column, within) if column.is_union else within
     return _READERS[column.wire](cursor, data, column, present)
 
 
@@ -96,8 +97,11 @@ def skip(
     Raises:
         FormatError: A row holds no valid value.
     """
-    present = _present(cursor, column) if column.is_union else within
+    present = _present(cursor, column, within) if column.is_union else within
     match column.wire:
+        case Wire.RECORD:
+            for each in column.inner:
+                skip(cursor, each, present)
         case Wire.STRING | Wire.BYTES:
             cursor.spans(present)
         case Wire.INT | Wire.LONG:
@@ -169,6 +173,15 @@ def _read_fixed(
     return _flat(column.type, cells, present)
 
 
+def _read_record(
+    cursor: avro_cursor.Cursor, data: pa.Buffer, column: avro_types.Column, present: Flags | None
+) -> pa.Array:
+    arrays = [read(cursor, data, each, present) for each in column.inner]
+    valid = None if present is None else _bitmap(present)
+    # Arrow's constructor of structs refuses nulls in fields that have none, also in absent rows.
+    return pa.Array.from_buffers(column.type, len(cursor.at), [valid], children=arrays)
+
+
 _READERS = {
     Wire.NULL: _read_null,
     Wire.BOOLEAN: _read_boolean,
@@ -179,6 +192,7 @@ _READERS = {
     Wire.STRING: _read_string,
     Wire.BYTES: _read_bytes,
     Wire.FIXED: _read_fixed,
+    Wire.RECORD: _read_record,
 }
 
 
@@ -236,9 +250,11 @@ def _branches(column: avro_types.Column, present: Flags | None, count: int) -> B
     return np.where(present, value, null).astype(np.uint8)
 
 
-def _present(cursor: avro_cursor.Cursor, column: avro_types.Column) -> Flags | None:
+def _present(
+    cursor: avro_cursor.Cursor, column: avro_types.Column, within: Flags | None
+) -> Flags | None:
     """Read the union's branches; return which rows have a value, None for all."""
-    branches = cursor.bytes_here()
+    branches = cursor.bytes_here(within)
     present: Flags = branches == 2 * column.value_branch
     if column.wire is Wire.NULL:
         # The union's only branch, or both of them, are null.
@@ -247,6 +263,9 @@ def _present(cursor: avro_cursor.Cursor, column: avro_types.Column) -> Flags | N
         is_known = present | (branches == 2 * column.null_branch)
     else:
         is_known = present
+    if within is not None:
+        is_known = is_known | ~within
+        present = present & within
     if not is_known.all():
         raise errors.FormatError(f"byte {branches[int(is_known.argmin())]} for a union's branch")
     return None if present.all() else present
@@ -368,8 +387,10 @@ def _decimals(
 
 def _flat(type_: pa.DataType, values: np.ndarray, present: Flags | None) -> pa.Array:
     """Return an array of values of one width; null where absent."""
-    valid = None
-    if present is not None:
-        valid = pa.py_buffer(np.packbits(present, bitorder="little"))
+    valid = None if present is None else _bitmap(present)
     count = len(values)
     return pa.Array.from_buffers(type_, count, [valid, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _bitmap(present: Flags) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(present, bitorder="little"))

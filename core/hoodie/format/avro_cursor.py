@@ -42,10 +42,10 @@ class Cursor:
         self.at = starts.copy()
         self.ends = ends
 
-    def bytes_here(self) -> Bytes:
-        """Return the next byte of each row, and move behind it."""
+    def bytes_here(self, present: Flags | None = None) -> Bytes:
+        """Return the next byte of each row, and move behind it; anything where absent."""
         found = self._take(self.at)
-        self.at += 1
+        self.at += 1 if present is None else present
         return found
 
     def booleans(self, present: Flags | None) -> Flags:

@@ -8,7 +8,8 @@
     n      the record in Avro's binary form, without container
 
 The schema, with the meta columns, stands in the block's header. Source: `HoodieAvroDataBlock.java`;
-format.md: Log files. Columns of nested types are read row by row (`hoodie.format.avro_rows`).
+format.md: Log files. Records with an array, a map or an enum are read row by row
+(`hoodie.format.avro_rows`).
 """
 
 import struct
@@ -78,7 +79,7 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
     wanted = [column for column in described if names is None or column.name in names]
     starts, ends = _frames(content)
     last = described.index(wanted[-1]) + 1 if wanted else 0
-    if not all(column.is_flat for column in described[:last]):
+    if not all(column.is_read_by_column for column in described[:last]):
         return avro_rows.decode(content, starts, ends, avro_json, wanted)
     cursor = avro_cursor.Cursor(np.frombuffer(content, np.uint8), starts, ends)
     arrays = []

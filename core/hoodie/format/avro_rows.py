@@ -1,4 +1,4 @@
-"""Avro records one by one, for schemas with nested types: slow, and only for reading.
+"""Avro records one by one, for schemas with arrays, maps or enums: slow, and only for reading.
 
 The records go through fastavro into Python's values and from there to Arrow, which takes some
 10 microseconds a row.

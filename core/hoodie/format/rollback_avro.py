@@ -68,6 +68,70 @@ def decode_target(content: bytes, source: str = "rollback plan") -> instants.Ins
     return _target_time(avro_container.decode(content, source))
 
 
+def decode_taken_back(content: bytes, source: str = "rollback plan") -> plans.TakenBack:
+    """Return what the plan of a rollback says of the instant that it takes back.
+
+    This project takes back nothing that has completed. Apache Hudi plans by the markers of the
+    write, which name the file group of each file, unless the instant has completed or markers are
+    switched off: then it lists the files, and names no file group (`MarkerBasedRollbackStrategy`,
+    `ListingBasedRollbackStrategy`). Below table version 8 a plan by either may take back log
+    blocks.
+
+    Raises:
+        FormatError: The content is empty or broken.
+        UnsupportedError: It takes back an action that is not known.
+    """
+    record = avro_container.decode(content, source)
+    requests = record.records("RollbackRequests")
+    action = _action(record)
+    is_listed = any(
+        not request.text("fileId") or request.map("logBlocksToBeDeleted") for request in requests
+    )
+    return plans.TakenBack(
+        target=_target_time(record),
+        may_have_completed=is_of_java(content)
+        and _may_have_completed(action, has_changed_files=is_listed, has_files=bool(requests)),
+    )
+
+
+def decode_taken_back_done(content: bytes, source: str = "rollback metadata") -> plans.TakenBack:
+    """Return what the metadata of a completed rollback says of what it took back.
+
+    It does not say how the files were found, so that of a rollback of Apache Hudi that deleted any
+    the target may have completed.
+
+    Raises:
+        FormatError: The content is empty or broken.
+        UnsupportedError: It took back an action that is not known.
+    """
+    record = avro_container.decode(content, source)
+    infos = record.records("instantsRollback")
+    if len(infos) != 1:
+        raise errors.FormatError(f"{source}: rolls back {len(infos)} instants, expected one")
+    plan = avro_values.Record({"instantToRollback": infos[0].fields}, source)
+    has_files = bool(record.map("partitionMetadata"))
+    return plans.TakenBack(
+        target=_target_time(plan),
+        may_have_completed=is_of_java(content)
+        and _may_have_completed(_action(plan), has_changed_files=has_files, has_files=has_files),
+    )
+
+
+def _may_have_completed(
+    action: instants.Action, *, has_changed_files: bool, has_files: bool
+) -> bool:
+    """Return whether a target may have changed the table before.
+
+    Args:
+        action: What it does; compactions and clusterings have another name once they completed.
+        has_changed_files: Whether it had files of which it is not known that it did not complete.
+        has_files: Whether it had any; a replace commit may have retired file groups without.
+    """
+    if action.completed is not action:
+        return False
+    return has_changed_files or (action is instants.Action.REPLACE_COMMIT and not has_files)
+
+
 def encode_metadata(done: plans.RollbackDone, table_uri: str) -> bytes:
     """Return the content of a completed rollback.
 

@@ -8,6 +8,7 @@ Source: the Avro 1.11 specification; format.md (Base files) for what Hudi uses o
 """
 
 import enum
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,8 +65,10 @@ class Column:
     inner: "tuple[Column, ...]" = ()
 
     @property
-    def is_flat(self) -> bool:
-        """Whether it is neither of a nested type nor of an enum, which are read row by row."""
+    def is_read_by_column(self) -> bool:
+        """Whether no array, map or enum is in it, which are read row by row."""
+        if self.wire is Wire.RECORD:
+            return all(each.is_read_by_column for each in self.inner)
         return self.wire.value in FLAT
 
     @property
@@ -129,8 +132,9 @@ def parse_record(avro_json: str) -> dict[str, Any]:
     return record
 
 
+@functools.lru_cache(maxsize=32)
 def columns(avro_json: str) -> tuple[Column, ...]:
-    """Return the columns of a record schema, in order.
+    """Return the columns of a record schema, in order; blocks of a table have the same few.
 
     Raises:
         FormatError: The text is no valid Avro record schema.

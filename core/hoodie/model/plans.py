@@ -101,6 +101,19 @@ class RollbackPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """What a rollback says of the instant that it takes back.
+
+    Attributes:
+        target: The instant.
+        may_have_completed: Whether the instant may have been part of the table before.
+    """
+
+    target: instants.InstantTime
+    may_have_completed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackDone:
     """The content of a completed rollback.
 

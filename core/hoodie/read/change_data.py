@@ -9,7 +9,7 @@ A compaction changes nothing, but for rows of equal ordering values that it merg
 
 The changes of all writes together, by key, are those of one step from the first to the last moment.
 
-Memory: file groups of each write; and of one write at a time its slices and changed rows.
+Memory: file groups of each write; and of a few file groups at a time slices and changed rows.
 
 Source: RFC-51; protocol.md: Change data.
 """
@@ -121,19 +121,14 @@ class ChangeData:
 
     def tasks(self) -> Iterator[row_versions.VersionTask]:
         """Yield what processes can read alone, in any order: `row_versions.changes` of each."""
-        for of_write in self._steps_tasks():
-            yield from of_write
+        sides = Sides(self._snapshot)
+        for step in self._steps:
+            yield from tasks_of(self._source, sides, step, self._wanted)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         engine: Engine = self._source.engine
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        for of_write in self._steps_tasks():
-            yield from ahead.streams(row_versions.changes, of_write, engine.parallelism, bound)
-
-    def _steps_tasks(self) -> Iterator[list[row_versions.VersionTask]]:
-        sides = Sides(self._snapshot)
-        for step in self._steps:
-            yield list(tasks_of(self._source, sides, step, self._wanted))
+        return ahead.streams(row_versions.changes, self.tasks(), engine.parallelism, bound)
 
 
 def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> ChangeData:
@@ -170,7 +165,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         steps = steps_of(source, snapshot, found)
     _check_readable(source, snapshot, steps, wanted)
     return ChangeData(
-        position=found.position,
+        position=positions.of_completion(found.position),
         writes=found.data_writes,
         latecomers=found.data_latecomers,
         columns=row_versions.schema_of(source.schema, wanted.columns),

@@ -26,7 +26,7 @@ from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
 from hoodie.index import tables
-from hoodie.model import instants
+from hoodie.model import instants, moments
 from hoodie.read import changed_rows, increments, planning, tasks
 from hoodie.read.positions import Position
 from hoodie.storage import locations
@@ -45,7 +45,8 @@ class Changes:
     """What changed since a position.
 
     Attributes:
-        position: Keep its text: the next read begins there.
+        position: Keep its text: the next read begins there. By requested times it is the requested
+            time of the last write.
         is_snapshot: Whether these are all rows of the table, and not the changes since a position:
             rows that a reader has and that are not among them are gone.
         writes: The writes whose rows they are, by completion time; none of a snapshot.
@@ -60,7 +61,7 @@ class Changes:
         engine: Reads.
     """
 
-    position: Position
+    position: Position | instants.InstantTime
     is_snapshot: bool
     writes: tuple[instants.Instant, ...] = ()
     latecomers: tuple[instants.Instant, ...] = ()
@@ -181,12 +182,13 @@ class Wanted:
     """What a reader asks for.
 
     Attributes:
-        begin: Where it is: a position, or a completion time; None for all rows.
+        begin: Where it is: a position, or a time by the rule; None for all rows.
         until: As in `increments.Wanted`.
         columns: Of the rows.
         has_deletes: As in `increments.Wanted`.
         is_ordered: As in `increments.Wanted`.
         falls_back: Whether all rows are wanted where the changes cannot be found any more.
+        rule: As in `increments.Wanted`.
     """
 
     begin: Position | instants.InstantTime | None
@@ -195,6 +197,7 @@ class Wanted:
     has_deletes: bool
     is_ordered: bool
     falls_back: bool
+    rule: moments.Rule = moments.Rule.COMPLETION
 
 
 def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Changes:
@@ -207,6 +210,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         has_deletes=wanted.has_deletes,
         is_ordered=wanted.is_ordered,
         columns=wanted.columns,
+        rule=wanted.rule,
     )
     try:
         increment = increments.plan(source, snapshot, asked)

@@ -19,6 +19,9 @@ The end of a range is the newest completion time below which nothing completes a
 that is known; where a reader asks for order, it is below the first write that was requested after
 one that is still pending (S88).
 
+By requested times, the rule of Apache Hudi before 1.0, a range has the writes that were requested
+in it, and ends below the first pending one; its position is the requested time of its last write.
+
 Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increments.
 """
 
@@ -71,6 +74,7 @@ class Wanted:
         has_deletes: Whether deleted rows are asked for.
         is_ordered: Whether the range ends below what is still in flight.
         columns: Of the rows.
+        rule: By which time of a write it is in the range; by requested times both ends are such.
     """
 
     since: positions.Position | instants.InstantTime
@@ -78,10 +82,11 @@ class Wanted:
     has_deletes: bool = True
     is_ordered: bool = False
     columns: tuple[str, ...]
+    rule: moments.Rule = moments.Rule.COMPLETION
 
     @property
     def time(self) -> instants.InstantTime:
-        """Completion time up to which the reader has read."""
+        """Time up to which the reader has read, by the rule."""
         return self.since.time if isinstance(self.since, positions.Position) else self.since
 
 
@@ -90,13 +95,13 @@ class Increment:
     """An increment, planned.
 
     Attributes:
-        position: From which the next one begins.
+        position: From which the next one begins; a requested time if they are the rule.
         writes: The writes of the range, compactions left out, by completion time.
         latecomers: Those of them that completed at or below the position before.
         tasks: A task for each unit, by partition.
     """
 
-    position: positions.Position
+    position: positions.Position | instants.InstantTime
     writes: tuple[instants.Instant, ...]
     latecomers: tuple[instants.Instant, ...]
     tasks: tuple[changed_rows.UnitTask, ...]
@@ -178,7 +183,7 @@ class Range:
     Attributes:
         begin: What the reader has seen: the table as of then, without latecomers.
         end: The table up to which it goes.
-        position: From which the next one begins.
+        position: From which the next one begins; a requested time if they are the rule.
         writes: All of them, by completion time.
         data_writes: Those of them that are no compactions.
         data_latecomers: Those of these that completed at or below the position.
@@ -186,7 +191,7 @@ class Range:
 
     begin: moments.Moment
     end: moments.Moment
-    position: positions.Position
+    position: positions.Position | instants.InstantTime
     writes: tuple[instants.Instant, ...]
     data_writes: tuple[instants.Instant, ...]
     data_latecomers: tuple[instants.Instant, ...]
@@ -201,8 +206,46 @@ def range_of(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Ra
             more than can be named came late.
     """
     if not isinstance(wanted.since, positions.Position):
-        past.check_history(source.storage, snapshot, moments.Moment(time=wanted.since))
+        begin = moments.Moment(time=wanted.since, rule=wanted.rule)
+        past.check_history(source.storage, snapshot, begin)
+        if wanted.rule is moments.Rule.REQUESTED:
+            return _requested_in(source, snapshot.timeline, begin, wanted)
     return unseen(source, snapshot.timeline, wanted)
+
+
+def _requested_in(
+    source: Source, timeline: active.ActiveTimeline, begin: moments.Moment, wanted: Wanted
+) -> Range:
+    """Return the writes that were requested in a range; the archive, where some were archived."""
+    known = Known(source.storage, source.config, timeline, begin.time, wanted.until)
+    end = _requested_end(timeline, wanted.until)
+    writes = [
+        each
+        for each in known.writes
+        if begin.time < each.requested_time and (end is None or each.requested_time <= end)
+    ]
+    last = max((each.requested_time for each in writes), default=begin.time)
+    writes.sort(key=completion_of)
+    return Range(
+        begin=begin,
+        end=moments.Moment(time=last, rule=begin.rule),
+        position=last,
+        writes=tuple(writes),
+        data_writes=tuple(each for each in writes if not known.is_compaction(each)),
+        data_latecomers=(),
+    )
+
+
+def _requested_end(
+    timeline: active.ActiveTimeline, until: positions.Position | instants.InstantTime | None
+) -> instants.InstantTime | None:
+    """Return up to which requested time writes are read; None for all."""
+    assert not isinstance(until, positions.Position), until
+    ends = [] if until is None else [until]
+    pending = [each.requested_time for each in timeline.pending_of(*instants.WRITES)]
+    if pending:
+        ends.append(instants.format_time(instants.parse_time(min(pending)) - 1))
+    return min(ends, default=None)
 
 
 def unseen(source: Source, timeline: active.ActiveTimeline, wanted: Wanted) -> Range:
@@ -243,7 +286,7 @@ def ending_of(
     Args:
         source: The table.
         timeline: The table's.
-        until: As in `Wanted`.
+        until: As in `Wanted`; a completion time.
 
     Raises:
         InvalidInputError: The position is of another table.
@@ -542,7 +585,7 @@ def _check_readable(
     """
     assert ends.then.moment is not None
     assert ends.now.moment is not None
-    if wanted.until is not None:
+    if wanted.until is not None or wanted.rule is moments.Rule.REQUESTED:
         touched = [group for unit in units for group in unit.groups]
         past.check_readable(source.storage, snapshot, ends.now.moment, touched)
     needed = [
@@ -579,10 +622,12 @@ def _slices(
 ) -> dict[files.FileGroupId, files.FileSlice]:
     """Return what a read of some file groups reads; their partitions are listed, no others."""
     assert snapshot.moment is not None, groups
-    is_committed = snapshot.committed.is_committed
-    moment = group_files.Moment(time=snapshot.moment.time, is_committed=is_committed)
-    found = itertools.chain.from_iterable(files_of.at(groups, moment).values())
-    view = replace(snapshot, listing=group_files.OfGroups(snapshot.listing, list(found))).view
+    view = snapshot.view
+    if snapshot.moment.rule is moments.Rule.COMPLETION:
+        is_committed = snapshot.committed.is_committed
+        moment = group_files.Moment(time=snapshot.moment.time, is_committed=is_committed)
+        found = itertools.chain.from_iterable(files_of.at(groups, moment).values())
+        view = replace(snapshot, listing=group_files.OfGroups(snapshot.listing, list(found))).view
     return {
         each.group: each
         for path in sorted({group.partition_path for group in groups})

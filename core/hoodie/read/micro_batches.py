@@ -94,7 +94,7 @@ def next_position(
     # Writes that completed at the same time are not told apart by it, nor are latecomers.
     end = max(increments.completion_of(found.data_writes[count - 1]), found.begin.time)
     if end >= increments.completion_of(found.data_writes[-1]):
-        return found.position
+        return positions.of_completion(found.position)
     return increments.position_at(source, timeline, end, found.end.without)
 
 

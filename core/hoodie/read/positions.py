@@ -84,6 +84,15 @@ class Position:
         return f"{self.time}-{self.table}-{self.since}-{self.count}-{sums}"
 
 
+def of_completion(found: Position | instants.InstantTime) -> Position:
+    """Return the position of a read by completion times, as all are unless another rule is given.
+
+    By requested times a reader's position is a requested time.
+    """
+    assert isinstance(found, Position), found
+    return found
+
+
 def parse(text: str) -> Position | None:
     """Return the position that a text is; None if it is none."""
     found = _TEXT.fullmatch(text.strip())

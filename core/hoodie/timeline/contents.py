@@ -181,6 +181,24 @@ def read_rollback_target(
         return None
 
 
+def read_taken_back(storage: Storage, rollback: instants.Instant) -> plans.TakenBack:
+    """Return what a rollback says of the instant that it takes back; another request if need be.
+
+    Raises:
+        NotFoundError: The rollback is gone.
+        FormatError: It does not say.
+        UnsupportedError: It takes back an action that is not known.
+    """
+    path = rollback_plan_path(rollback)
+    try:
+        return rollback_avro.decode_taken_back(storage.read(path), path)
+    except (errors.FormatError, errors.NotFoundError):
+        if rollback.is_pending:
+            raise
+    path = transitions.path(rollback)
+    return rollback_avro.decode_taken_back_done(storage.read(path), path)
+
+
 def read_restored(
     storage: Storage, completed: instants.Instant
 ) -> tuple[instants.InstantTime, ...]:

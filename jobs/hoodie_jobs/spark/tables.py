@@ -134,7 +134,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
     )
     return Changes(
         frame=_changed(spark, found),
-        position=found.position,
+        position=positions.of_completion(found.position),
         is_snapshot=found.is_snapshot,
     )
 

@@ -3,7 +3,7 @@
 A chain of increments, and one of change data, from any start: each goes on from the position that
 it was given last. Where what changed since cannot be read any more, after cleans, restores and
 rollbacks, it begins again with all rows, and says so. A table without an id of a row but its key
-and partition holds a row of each.
+and partition holds a row of each. The row before a change is the one that the reader holds.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hoodie import environment, errors, table
 from hoodie.model import schemas
+from hoodie.model.change_data import Op
 from hoodie.read.changed_rows import CHANGE, DELETE
 
 Key = tuple[str, str]
@@ -75,15 +76,31 @@ class Chain:
         """Pull the changes of each write."""
         found = opened.change_data(self._position)
         for row in _rows(found.read()):
-            self._apply(row["record_key"], row["partition_path"], row["after"])
+            key = row["record_key"], row["partition_path"]
+            self._check(row["op"], key, row["before"])
+            self._apply(*key, row["after"])
             self.counts[str(row["op"])] += 1
         self._position = str(found.position)
+
+    def _check(self, op: str, key: Key, before: Row | None) -> None:
+        """Check that a change begins at the row that is held."""
+        held = self.held.get(key)
+        said = f"{op} of {key}, from {before}, where {held} is held"
+        assert (op == Op.INSERT.value) == (before is None) == (held is None), said
+        if before is not None and held is not None:
+            assert not [name for name in held if _differ(held[name], before.get(name))], said
 
     def _apply(self, key: str, partition_path: str, row: Row | None) -> None:
         if row is None:
             self.held.pop((key, partition_path), None)
         else:
             self.held[key, partition_path] = row
+
+
+def _differ(one: object, other: object) -> bool:
+    """Return whether two values of a column differ; of one whose type was widened they may."""
+    is_nan = one != one and other != other  # noqa: PLR0124 - NaN is what is not itself
+    return type(one) is type(other) and one != other and not is_nan
 
 
 def _rows(reader: Iterable[pa.RecordBatch]) -> Iterable[dict[str, Any]]:

@@ -8,7 +8,8 @@ import typer
 from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, quantities, row_files, row_output, tables
 from hoodie.maintenance import consumers
-from hoodie.read import change_data
+from hoodie.model import moments
+from hoodie.read import change_data, positions, travel
 from hoodie.read import changes as row_changes
 from hoodie.storage import local_files
 
@@ -24,6 +25,10 @@ What was cleaned or trimmed since the position is an error, and so are writes th
 since. With --or-all all rows come then, and a note says so: what a reader has and they have not is
 gone. A write that completed at or below the position after it was given out is not left out; a
 warning names it.
+
+With --rule requested the changes of writes come that were requested since, as Apache Hudi had it
+before 1.0: up to the first write that is pending, whatever completed after it. The position is a
+requested time then, and no write is found that another engine completes below it later.
 
 With --cdc each change of each write comes, in the order in which the writes completed: op (i, u,
 d), ts_ms (the requested time of the write), record_key, partition_path, and the rows before and
@@ -76,6 +81,12 @@ def changes(  # noqa: PLR0913 - a parameter an option
             "--ordered", metavar="", help="End before writes that are younger than a pending one."
         ),
     ] = False,
+    rule: Annotated[
+        moments.Rule,
+        typer.Option(
+            metavar="RULE", help="By which times of writes: completion, or requested as before 1.0."
+        ),
+    ] = moments.Rule.COMPLETION,
     or_all: Annotated[
         bool,
         typer.Option("--or-all", metavar="", help="Read all rows where the changes are gone."),
@@ -109,6 +120,8 @@ def changes(  # noqa: PLR0913 - a parameter an option
         raise typer.BadParameter("--net goes with --cdc")
     if cdc and (no_deletes or or_all):
         raise typer.BadParameter("--no-deletes and --or-all do not go with --cdc")
+    if rule is moments.Rule.REQUESTED and (cdc or or_all or consumer is not None):
+        raise typer.BadParameter("--cdc, --or-all and --consumer do not go with --rule requested")
     row_output.check(output_path, uri)
     begin = since if position is None else _kept(Path(position))
     with progress.Display() as display:
@@ -127,7 +140,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
             )
         else:
             found = opened.changes(
-                begin,
+                begin if rule is moments.Rule.COMPLETION else _requested(begin),
                 consumer=consumer,
                 columns=names,
                 until=until,
@@ -143,6 +156,11 @@ def changes(  # noqa: PLR0913 - a parameter an option
             row_files.write_standard_output(rows, display.rows, is_json=as_json)
             display.close()
     _keep(opened, found, position, consumer if advance else None)
+
+
+def _requested(begin: str | None) -> travel.AsOf:
+    """Return where a reader by requested times is; before the first write without a position."""
+    return travel.AsOf(time=begin or positions.BEGINNING, rule=moments.Rule.REQUESTED)
 
 
 def _kept(path: Path) -> str | None:
@@ -170,9 +188,9 @@ def _keep(
         ):
             temporary.replace(target)
     if consumer is not None:
-        opened.advance_consumer(
-            consumer, consumers.Progress(to=found.position.time, position=str(found.position))
-        )
+        reached = positions.of_completion(found.position)
+        progressed = consumers.Progress(to=reached.time, position=str(reached))
+        opened.advance_consumer(consumer, progressed)
     is_all = isinstance(found, row_changes.Changes) and found.is_snapshot
     what = "all rows" if is_all else quantities.counted(len(found.writes), "write")
     output.note(f"{what}; position {found.position}")

@@ -11,9 +11,9 @@ from hoodie import errors, table
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.consumers import Progress
-from hoodie.model import instants, settings, table_config
+from hoodie.model import instants, moments, settings, table_config
 from hoodie.model.instants import Instant, InstantTime, State
-from hoodie.read import changes, positions
+from hoodie.read import changes, positions, travel
 from hoodie.timeline import transitions
 from hoodie.transaction import authors
 from support.tables import restores
@@ -461,3 +461,106 @@ def test_positions_are_of_writes_alone(tmp_path: Path) -> None:
     position = pulled.table.changes().position
     assert isinstance(position, positions.Position)
     assert position.count == 1
+
+
+class TestByRequestedTimes:
+    """The rule of Apache Hudi before 1.0: writes in the order in which they were requested."""
+
+    @staticmethod
+    def asked(since: object) -> travel.AsOf:
+        return travel.AsOf(time=str(since), rule=moments.Rule.REQUESTED)
+
+    def test_write_behind_a_pending_one_waits_for_it(self, tmp_path: Path) -> None:
+        """T-Q05: by completion times it comes first, and the other one after it."""
+        pulled = Pulled(tmp_path / "t")
+        pulled.put("1", "2")
+        position = pulled.table.changes().position
+        begin = pulled.newest.requested_time
+        commit = pulled.begin("2", a=1)
+        pulled.put("1", a=2)
+        assert shown(pulled.table.changes(position)) == [("u", "1", "p", 2)]
+        nothing = pulled.table.changes(self.asked(begin))
+        assert (shown(nothing), nothing.position) == ([], begin)
+        commit()
+        late, behind = sorted(
+            pulled.table.timeline().completed_writes[-2:], key=lambda each: each.requested_time
+        )
+        assert str(late.completion_time) > str(behind.completion_time)
+        both = [("u", "1", "p", 2), ("u", "2", "p", 1)]
+        found = pulled.table.changes(self.asked(begin))
+        assert (shown(found), found.position) == (both, behind.requested_time)
+        assert found.writes == (behind, late)
+        until = pulled.table.changes(self.asked(begin), until=late.requested_time)
+        assert (shown(until), until.position) == (both[1:], late.requested_time)
+        assert shown(pulled.table.changes(self.asked(until.position))) == both[:1]
+
+    @KINDS
+    def test_chain_is_the_snapshot(self, config: table_config.TableConfig, tmp_path: Path) -> None:
+        pulled = Pulled(tmp_path / "t", config)
+        begin, held = positions.BEGINNING, {}
+        for number in range(6):
+            pulled.put(str(number % 3), str(number), a=number)
+            if number % 2:
+                pulled.drop(str(number - 1))
+            if number == 3 and not config.is_copy_on_write:
+                pulled.compact()
+            if number == 4:
+                pulled.archive()
+            found = pulled.table.changes(self.asked(begin))
+            assert not found.is_snapshot
+            for change, id_, _, a in shown(found):
+                if change == "d":
+                    del held[id_]
+                else:
+                    held[id_] = a
+            begin = str(found.position)
+            assert held == {row["id"]: row["a"] for row in pulled.rows()}
+
+    def test_write_that_appears_below_is_not_found(self, tmp_path: Path) -> None:
+        """Positions of completion times find it: that is what they are for."""
+        pulled = Pulled(tmp_path / "t")
+        pulled.put("1")
+        position = pulled.table.changes().position
+        pulled.put("2", a=1)
+        pulled.put("3", a=2)
+        newest = pulled.newest
+        first, second = pulled.table.timeline().completed_writes[-2:]
+        kept = pulled.path / transitions.path(first)
+        content = kept.read_bytes()
+        kept.unlink()
+        for state in (State.REQUESTED, State.INFLIGHT):
+            (pulled.path / transitions.path(first.pending_in(state))).unlink()
+        found = pulled.table.changes(position)
+        asked = pulled.table.changes(self.asked(first.requested_time))
+        assert asked.position == second.requested_time == newest.requested_time
+        kept.write_bytes(content)
+        assert shown(pulled.table.changes(self.asked(asked.position))) == []
+        assert shown(pulled.table.changes(found.position)) == [("u", "2", "p", 1)]
+
+    def test_what_was_cleaned_is_refused(self, tmp_path: Path) -> None:
+        pulled = Pulled(tmp_path / "t", COW)
+        first = pulled.put("1")
+        for number in range(3):
+            pulled.put("1", a=number)
+        pulled.clean()
+        with pytest.raises(errors.GoneError, match="deleted p/"):
+            pulled.table.changes(self.asked(first.requested_time))
+        without = pulled.table.changes(self.asked(first.requested_time), has_deletes=False)
+        assert shown(without) == [("u", "1", "p", 2)]
+
+    def test_what_does_not_go_together(self, tmp_path: Path) -> None:
+        pulled = Pulled(tmp_path / "t")
+        pulled.put("1")
+        position = pulled.table.changes().position
+        asked = self.asked(pulled.newest.requested_time)
+        for until in (position, str(position)):
+            with pytest.raises(errors.InvalidInputError, match="is a position of completion times"):
+                pulled.table.changes(asked, until=until)
+        with pytest.raises(errors.InvalidInputError, match="is a position of completion times"):
+            pulled.table.changes(self.asked(position))
+        with pytest.raises(errors.InvalidInputError, match="without falls_back"):
+            pulled.table.changes(asked, falls_back=True)
+        with pytest.raises(errors.InvalidInputError, match="go by completion times, not by the ru"):
+            pulled.table.change_data(asked)  # type: ignore[arg-type] # of another kind
+        with pytest.raises(errors.InvalidInputError, match="is in the future"):
+            pulled.table.changes(self.asked("9000-01-01"))

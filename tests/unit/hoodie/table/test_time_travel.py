@@ -16,7 +16,7 @@ from hoodie.model import commits, instants, moments, settings, table_config, tim
 from hoodie.model.instants import Instant, InstantTime
 from hoodie.read import travel, where
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, archived
+from hoodie.timeline import active, archived, transitions
 from support.tables import history, restores
 from support.tables.indexed_tables import BESIDE, Indexed
 from support.tables.tables import CONFIG, SmallTable
@@ -29,6 +29,7 @@ KINDS = {
     "one partition": replace(CONFIG, partition_fields=()),
 }
 NOW = retention.Retention(retained=1, grace_ms=0)
+PENDING = (instants.State.REQUESTED, instants.State.INFLIGHT)
 Rows = list[dict[str, object]]
 
 
@@ -303,6 +304,94 @@ def test_restore_leaves_a_gap(tmp_path: Path) -> None:
     assert caught.value.readable == completed.completion_time
     for instant, rows in made.was[:3]:
         assert made.rows(as_of=instant.requested_time) == rows
+
+
+class TestRollbacksOfCompletedWrites:
+    """Apache Hudi has them; they look like those of failed writes but for how files were found."""
+
+    @pytest.fixture(params=["cow", "mor"])
+    def made(self, request: pytest.FixtureRequest, tmp_path: Path) -> Past:
+        return filled(tmp_path / "t", KINDS[request.param], writes=4)
+
+    def test_rollback_leaves_a_gap(self, made: Past) -> None:
+        gone = made.newest
+        rollback = restores.put_rollback(made.path, gone)
+        message = f"{rollback} rolled back what began at {gone.requested_time}, and may have compl"
+        for time in (gone.completion_time, gone.requested_time):
+            with pytest.raises(errors.GoneError, match=message) as caught:
+                made.rows(as_of=time)
+            assert caught.value.readable == rollback.completion_time
+            with pytest.raises(errors.GoneError, match=message):
+                made.table.changes(time)
+        for instant, rows in made.was[:3]:
+            assert made.rows(as_of=instant.requested_time) == rows
+        assert made.rows(as_of=rollback.completion_time) == made.was[2][1]
+        made.put([{"id": "9", "part": "p", "a": 9}])
+        for since, count in ((made.was[2][0].completion_time, 1), (rollback.completion_time, 1)):
+            found = made.table.changes(since).read().read_all()
+            assert found.num_rows == count
+        with pytest.raises(errors.GoneError, match=message):
+            made.rows(as_of=gone.completion_time)
+
+    def test_rollback_of_a_failed_write_leaves_none(self, made: Past) -> None:
+        """By markers nothing is taken back that completed; by this project nothing at all."""
+        gone, (_, rows) = made.newest, made.was[2]
+        restores.put_rollback(made.path, gone, is_listed=False)
+        assert made.rows(as_of=gone.completion_time) == rows
+        made.put([{"id": "9", "part": "p", "a": 9}])
+        other = made.newest
+        restores.put_rollback(made.path, other, is_of_java=False)
+        assert made.rows(as_of=other.completion_time) == rows
+        assert made.table.changes(gone.completion_time).read().read_all().num_rows == 0
+
+    def test_rollback_that_is_not_over_counts(self, made: Past) -> None:
+        gone = made.newest
+        rollback = restores.put_rollback(made.path, gone)
+        (made.path / transitions.path(rollback)).unlink()
+        with pytest.raises(errors.GoneError, match="may have completed before"):
+            made.rows(as_of=gone.completion_time)
+        inflight = rollback.pending_in(instants.State.INFLIGHT)
+        (made.path / transitions.path(inflight)).unlink()
+        assert made.rows(as_of=gone.completion_time) == made.was[2][1]
+
+    def test_archived_rollback_counts(self, made: Past) -> None:
+        gone = made.newest
+        rollback = restores.put_rollback(made.path, gone)
+        for number in range(4):
+            made.put([{"id": "9", "part": "p", "a": number}])
+        if not made.table.config.is_copy_on_write:
+            made.compact()
+        made.put([{"id": "9", "part": "p", "a": 9}])
+        made.archive(1)
+        assert made.table.timeline().find(rollback.requested_time) is None
+        with pytest.raises(errors.GoneError, match="may have completed before"):
+            made.rows(as_of=gone.completion_time)
+        for instant, rows in (each for each in made.was if each[0] != gone):
+            assert made.rows(as_of=instant.requested_time) == rows
+
+    def test_plan_that_cannot_be_read_is_asked_of_the_metadata(self, made: Past) -> None:
+        gone = made.newest
+        rollback = restores.put_rollback(made.path, gone)
+        planned = made.path / transitions.path(rollback.pending_in(instants.State.REQUESTED))
+        planned.write_bytes(b"")
+        with pytest.raises(errors.GoneError, match="may have completed before"):
+            made.rows(as_of=gone.completion_time)
+        (made.path / transitions.path(rollback)).write_bytes(b"?")
+        for instant, _ in made.was[:3]:
+            with pytest.raises(errors.GoneError, match=f"what {rollback} rolls back is not known"):
+                made.rows(as_of=instant.requested_time)
+
+    def test_what_completed_after_all_is_there(self, made: Past) -> None:
+        """A process that was paused may publish what a rollback took back."""
+        gone = made.newest
+        paths = [made.path / transitions.path(gone.pending_in(state)) for state in PENDING]
+        paths.append(made.path / transitions.path(gone))
+        kept = {path: path.read_bytes() for path in paths}
+        data = {path: path.read_bytes() for path in made.path.rglob(f"*_{gone.requested_time}.*")}
+        restores.put_rollback(made.path, gone)
+        for path, content in (kept | data).items():
+            path.write_bytes(content)
+        assert made.rows(as_of=gone.requested_time) == made.was[-1][1]
 
 
 def test_times_before_a_trimmed_history_are_refused(tmp_path: Path) -> None:
