@@ -138,6 +138,24 @@ class Plan:
         """A task for each slice, made anew."""
         return tuple(map(self.task, self.slices))
 
+    def relies_on(self, config: table_config.TableConfig) -> set[str]:
+        """Return the indexes that left something out and do not hold once they were dropped.
+
+        Those of single files hold whatever was written since.
+
+        Args:
+            config: With which it was planned.
+        """
+        found = set[str]()
+        means = {each.means for each in self.steps if each.skipped}
+        if Means.PARTITION_STATISTICS in means:
+            found.add(file_statistics.PARTITION_STATS)
+        if not means.isdisjoint((Means.RECORD_INDEX, Means.SECONDARY_INDEX)):
+            found.add(key_changes.RECORD_INDEX)
+        if Means.SECONDARY_INDEX in means:
+            found.update(filter(secondary_indexes.is_one, config.metadata_partitions))
+        return found
+
     def step(self, means: Means) -> Step:
         """Return what was left out by some means."""
         return next(each for each in self.steps if each.means is means)
