@@ -335,24 +335,15 @@ class Table(front.Front):
         query: read_tasks.Query,
         places: keys.Places,
     ) -> planning.Plan:
-        """Return the plan of a read; a request if an index of now left something out.
+        """Return the plan of a read; a request if an index of now left something out."""
 
-        Properties that were read before may name one that was dropped since: it lacks what was
-        written after that, and some of its files may be gone when it is asked. So it counts if it
-        is still ready afterwards.
-        """
-        config = self.config
-        while True:
-            found = planning.plan(self.uri, config, schema, snapshot, query, places)
-            relied_on = found.relies_on(config)
-            if not relied_on:
-                return found
-            ready = table_properties.load(self._storage, self._env.clock).metadata_partitions
-            if relied_on <= set(ready):
-                return found
-            # Fewer each time, until none of them is left.
-            kept = tuple(name for name in config.metadata_partitions if name in ready)
-            config = replace(config, metadata_partitions=kept)
+        def planned(config: table_config.TableConfig) -> planning.Plan:
+            return planning.plan(self.uri, config, schema, snapshot, query, places)
+
+        def ready() -> Sequence[str]:
+            return table_properties.load(self._storage, self._env.clock).metadata_partitions
+
+        return planning.with_ready_indexes(planned, self.config, ready)
 
     def _then(
         self, snapshot: snapshots.Snapshot, moment: moments.Moment | None

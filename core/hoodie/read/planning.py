@@ -217,6 +217,35 @@ def plan(
     )
 
 
+def with_ready_indexes(
+    planned: Callable[[table_config.TableConfig], Plan],
+    config: table_config.TableConfig,
+    ready: Callable[[], Sequence[str]],
+) -> Plan:
+    """Return a plan that relies on no index that was dropped since a configuration was read.
+
+    Properties that were read before may name one: it lacks what was written since, and some of its
+    files may be gone when it is asked. So it counts if it is still ready afterwards.
+
+    Args:
+        planned: Returns the plan by a configuration.
+        config: The configuration, as it was read.
+        ready: Returns the partitions of the metadata table that are ready by the properties of now;
+            called if an index has left something out.
+    """
+    while True:
+        found = planned(config)
+        relied_on = found.relies_on(config)
+        if not relied_on:
+            return found
+        now = ready()
+        if relied_on <= set(now):
+            return found
+        # Fewer each time, until none of them is left.
+        kept = tuple(name for name in config.metadata_partitions if name in now)
+        config = replace(config, metadata_partitions=kept)
+
+
 @contextlib.contextmanager
 def _no_garbage() -> Iterator[None]:
     """Do not look for garbage: among values of many files, which stay, that takes a third of all.

@@ -12,6 +12,7 @@ from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import where as filters
 from hoodie.storage import local
 from hoodie.timeline import contents, index_definitions
+from hoodie.write import sessions
 from support.tables.indexed_tables import ALL, BESIDE, CHAINED, KINDS, Indexed, rows_of
 from support.tables.tables import SmallTable
 
@@ -120,6 +121,26 @@ def test_table_that_was_opened_before_finds_all_rows_while_its_statistics_are_bu
     expected = indexed.opened().read(where=filters.parse("a < 100")).read_all()
     assert found == [expected.num_rows]
     assert expected.num_rows
+
+
+def test_writer_that_opened_the_table_before_uses_the_index_at_its_next_batch(
+    tmp_path: Path,
+) -> None:
+    """IX8: it looks keys up there, and gathers what it has of files while it writes them."""
+    indexed = Indexed(tmp_path / "t", KINDS["cow"])
+    small = indexed.small
+    before = indexed.opened()
+    indexed.build(COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
+    session = before.begin_write(small.options("w", **indexed.more), list(rows_of(20, 26)[0]))
+    assert isinstance(session, sessions.WriteSession)
+    task = session.task
+    assert RECORD_INDEX in task.config.metadata_partitions
+    assert task.tracks_keys
+    assert task.statistics.has_bloom_filter
+    assert "a" in task.statistics.kinds
+    session.commit(small.write_files(session, rows_of(20, 26)))
+    indexed.names = (COLUMN_STATS, BLOOM_FILTERS)
+    indexed.check()
 
 
 @pytest.mark.parametrize(
