@@ -37,7 +37,7 @@ from rich.console import Console  # noqa: E402
 from small_commits import KINDS  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
-from hoodie.model import commits, schemas, table_config  # noqa: E402
+from hoodie.model import commits, file_statistics, schemas, table_config  # noqa: E402
 from hoodie.read import where as filters  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
 from support.peer.judge import Judge, Query, Settings  # noqa: E402
@@ -449,8 +449,13 @@ look-up of {LOOK_UPS} ({repeat} times); milliseconds.
 """
 
 
-def write_parts(path: Path, rows_of: Callable[[int], pa.Table], count: int) -> table.Table:
-    """Write a table of many keys, a partition at a time."""
+def write_parts(
+    path: Path, rows_of: Callable[[int], pa.Table], count: int, *, has_filters: bool = False
+) -> table.Table:
+    """Write a table of many keys, a partition at a time; perhaps with bloom filters in its files.
+
+    It has no metadata table then.
+    """
     assert KEYED.buckets is not None
     config = table_config.TableConfig(
         name=KEYED.name,
@@ -465,9 +470,15 @@ def write_parts(path: Path, rows_of: Callable[[int], pa.Table], count: int) -> t
         operation=commits.Operation.BULK_INSERT,
         transaction=small_commits.transaction("optimistic", KINDS["foreign"], "writer"),
     )
+    if has_filters:
+        opened = opened.initialise_metadata(options.transaction, has_statistics=False)
+        opened.build_index([file_statistics.BLOOM_FILTERS], options.transaction)
+        opened = table.open_table(str(path), environment.system())
     for part in range(count):
         opened.write(rows_of(part), options)
-    return opened
+    if has_filters:
+        opened.drop_metadata(options.transaction)
+    return table.open_table(str(path), environment.system())
 
 
 def keyed_rows(part: int) -> pa.Table:

@@ -299,8 +299,7 @@ class Table(front.Front):
         places = keys.Places(self.config, schema.arrow)
 
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            then, config = self._then(snapshot, moment, has_filter=where is not None)
-            return planning.plan(self.uri, config, schema, then, query, places)
+            return self._planned(self._then(snapshot, moment), schema, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
 
@@ -315,39 +314,47 @@ class Table(front.Front):
         places = keys.Places(self.config, schema.arrow)
 
         def planned(
-            pinned: tuple[snapshots.Snapshot, table_config.TableConfig],
-            names: Sequence[str],
-            where: predicates.Predicate | None,
+            pinned: snapshots.Snapshot, names: Sequence[str], where: predicates.Predicate | None
         ) -> planning.Plan:
             query = read_tasks.Query(
                 columns=tuple(names), where=where, is_read_optimized=is_read_optimized
             )
-            return planning.plan(self.uri, pinned[1], schema, pinned[0], query, places)
+            return self._planned(pinned, schema, query, places)
 
-        def listed(
-            snapshot: snapshots.Snapshot,
-        ) -> tuple[snapshots.Snapshot, table_config.TableConfig]:
-            found = self._then(snapshot, moment, has_filter=True)
+        def listed(snapshot: snapshots.Snapshot) -> snapshots.Snapshot:
+            found = self._then(snapshot, moment)
             planned(found, (schemas.RECORD_KEY,), None)
             return found
 
         return partial(planned, snapshots.consistent(self._storage, self.config, listed))
 
+    def _planned(
+        self,
+        snapshot: snapshots.Snapshot,
+        schema: schemas.TableSchema,
+        query: read_tasks.Query,
+        places: keys.Places,
+    ) -> planning.Plan:
+        """Return the plan of a read; a request if an index of now left something out."""
+
+        def planned(config: table_config.TableConfig) -> planning.Plan:
+            return planning.plan(self.uri, config, schema, snapshot, query, places)
+
+        def ready() -> Sequence[str]:
+            return table_properties.load(self._storage, self._env.clock).metadata_partitions
+
+        return planning.with_ready_indexes(planned, self.config, ready)
+
     def _then(
-        self, snapshot: snapshots.Snapshot, moment: moments.Moment | None, *, has_filter: bool
-    ) -> tuple[snapshots.Snapshot, table_config.TableConfig]:
-        """Return the snapshot as of a moment, and the configuration that it is read with."""
-        config = self.config
-        if moment is not None:
-            past.check_readable(self._storage, snapshot, moment)
-            if past.is_before_first(self._storage, snapshot.timeline, moment):
-                logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
-            return snapshots.as_of(snapshot, moment), config
-        if has_filter and key_changes.RECORD_INDEX in config.metadata_partitions:
-            # It lacks what was written since it was dropped, and its files may still be there.
-            now = table_properties.load(self._storage, self._env.clock)
-            config = replace(config, metadata_partitions=now.metadata_partitions)
-        return snapshot, config
+        self, snapshot: snapshots.Snapshot, moment: moments.Moment | None
+    ) -> snapshots.Snapshot:
+        """Return the snapshot as of a moment."""
+        if moment is None:
+            return snapshot
+        past.check_readable(self._storage, snapshot, moment)
+        if past.is_before_first(self._storage, snapshot.timeline, moment):
+            logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
+        return snapshots.as_of(snapshot, moment)
 
     def read(
         self,

@@ -33,6 +33,7 @@ from support.simulation.schedule_plans import (
     PULLED_FROM,
     ROWED_FROM,
     STATED_FROM,
+    STATISTICS_BUILT,
     VALUED_FROM,
     Plan,
     Scenario,
@@ -171,6 +172,33 @@ def test_secondary_indexes_are_built_and_judged_beside_everything_else() -> None
     builds, valued = 0, 0
     for seed in range(VALUED_FROM, VALUED_FROM + 10):
         fleet = Fleet(plan_of(Scenario.BUILT, seed))
+        fleet.run()
+        builds += fleet.builds
+        valued += fleet.world.valued
+    assert builds > 3
+    assert valued > 10
+
+
+@pytest.mark.parametrize("scenario", [Scenario.BUILT, Scenario.BUILT_BESIDE])
+def test_statistics_are_built_and_judged_beside_everything_else(scenario: Scenario) -> None:
+    """Else that nothing is found would prove nothing."""
+    builds, stated, left_out = 0, 0, 0
+    for seed in range(STATISTICS_BUILT.start, STATISTICS_BUILT.start + 6):
+        fleet = Fleet(plan_of(scenario, seed))
+        fleet.run()
+        builds += fleet.builds
+        stated += fleet.world.stated
+        left_out += fleet.world.left_out
+    assert builds > 3
+    assert stated > 20
+    assert left_out > 3
+
+
+def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:
+    """Else that nothing is found would prove nothing."""
+    builds, valued = 0, 0
+    for seed in range(STATISTICS_BUILT.stop, STATISTICS_BUILT.stop + 6):
+        fleet = Fleet(plan_of(Scenario.BUILT_BESIDE, seed))
         fleet.run()
         builds += fleet.builds
         valued += fleet.world.valued

@@ -46,6 +46,7 @@ class Kind:
         has_keys: Whether it is of rows, whose keys are built the record index of.
         is_partitioned: Whether that is one of each partition.
         has_values: Whether a secondary index of their values is built with it.
+        has_statistics: Whether statistics of files and partitions are built instead.
         is_shared: Whether other engines write it as well; then by a lock that works.
         has_chain: Whether such a table has a chain.
     """
@@ -54,6 +55,7 @@ class Kind:
     has_keys: bool = False
     is_partitioned: bool = False
     has_values: bool = False
+    has_statistics: bool = False
     is_shared: bool = False
     has_chain: bool = False
 
@@ -61,6 +63,8 @@ class Kind:
     def world(self) -> type[World]:
         if self.has_values:
             return schedule_lookups.ValueWorld
+        if self.has_statistics:
+            return schedule_lookups.StatisticsWorld
         return schedule_lookups.LookupWorld if self.has_keys else World
 
     @property
@@ -85,6 +89,12 @@ ALONE = {
     "values mor": Kind(
         config=schedule_lookups.config_of(MOR, GLOBAL), has_keys=True, has_values=True
     ),
+    "statistics mor": Kind(
+        config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True, has_statistics=True
+    ),
+    "statistics cow": Kind(
+        config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, has_statistics=True
+    ),
 }
 SHARED = {
     "shared-mor": Kind(config=CONFIG, is_shared=True),
@@ -102,6 +112,18 @@ SHARED_KEYS = {
         config=schedule_lookups.config_of(COW, SIMPLE),
         has_keys=True,
         is_partitioned=True,
+        is_shared=True,
+    ),
+    "shared-values-mor": Kind(
+        config=schedule_lookups.config_of(MOR, GLOBAL),
+        has_keys=True,
+        has_values=True,
+        is_shared=True,
+    ),
+    "shared-statistics-mor": Kind(
+        config=schedule_lookups.config_of(MOR, SIMPLE),
+        has_keys=True,
+        has_statistics=True,
         is_shared=True,
     ),
 }
@@ -202,7 +224,7 @@ def check(world: World, *, builds_min: int = 1, builds_max: int = 1) -> None:
     world.check_index(builds_min=builds_min, builds_max=builds_max)
     world.check()
     world.check_metadata()
-    assert world.filters or world.located
+    assert world.filters or world.located or world.stated
     for name in world.indexed_columns:
         assert world.valued
         # Its column is in the definitions alone.
@@ -504,13 +526,34 @@ class JvmWorld(World):
         return self.storage.read(table_properties.PATH)
 
 
-class JvmLookupWorld(schedule_lookups.LookupWorld):
+class _Streaming(schedule_lookups.LookupWorld):
     """The same of rows."""
 
     def storage_of(self, process: schedule.Process) -> Storage:
         inner = super().storage_of(process)
         is_other = process.name.startswith("engine")
         return schedule_streaming.streaming(inner) if is_other else inner
+
+
+class JvmLookupWorld(_Streaming):
+    """With a record index."""
+
+
+class JvmValueWorld(_Streaming, schedule_lookups.ValueWorld):
+    """With a secondary index of values, too."""
+
+
+class JvmStatisticsWorld(_Streaming, schedule_lookups.StatisticsWorld):
+    """With statistics."""
+
+
+def jvm_world(kind: Kind) -> type[World]:
+    """Return a world of a kind whose engines are writers of Apache Hudi that stream."""
+    if kind.has_values:
+        return JvmValueWorld
+    if kind.has_statistics:
+        return JvmStatisticsWorld
+    return JvmLookupWorld if kind.has_keys else JvmWorld
 
 
 @pytest.mark.parametrize("kind", [*SHARED, *SHARED_KEYS])
@@ -540,12 +583,12 @@ def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
         world.time.later(lasts_ms, complete)
 
     for number in range(mutations(kind)):
-        world = made(At(number, begin), kind, JvmLookupWorld if KINDS[kind].has_keys else JvmWorld)
+        world = made(At(number, begin), kind, jvm_world(KINDS[kind]))
         world.build_index(world.writer("builder"))
         world.time.advance(lasts_ms)
         world.check_index(builds_max=1)
         world.check_metadata()
-        assert world.filters or world.located
+        assert world.filters or world.located or world.stated
     assert was_ready == {(False, False), (True, True)}
 
 

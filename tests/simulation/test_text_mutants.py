@@ -21,6 +21,17 @@ TABLE = re.compile(r"(?<=<!-- mutants -->\n).*?(?=<!-- end of mutants -->)", re.
 SAMPLE = [name for name, mutant in MUTANTS.items() if mutant.is_sample]
 
 
+RULES = re.compile(
+    r"<!-- rules of indexing -->\n.*?\n.*?\n(.*?)<!-- end of rules of indexing -->", re.DOTALL
+)
+INDEXING = [
+    *(f"I{number}" for number in range(1, 8)),
+    "CH14",
+    "CH15",
+    *(f"IX{number}" for number in range(1, 10)),
+]
+
+
 def row(mutant: Mutant) -> str:
     partners = "".join(f", with: {each}" for each in mutant.partners)
     judge = f"`{mutant.judge}`" if mutant.scenario is None else mutant.judge
@@ -62,6 +73,15 @@ def test_edit_that_changes_nothing_is_missed() -> None:
     harmless = replace(harmless, new=harmless.old)
     verdict = text_mutants.judge("harmless", {"harmless": harmless}, seeds_max=5)
     assert verdict.result is Result.MISSED
+
+
+def test_each_rule_of_indexing_has_edits_that_break_it() -> None:
+    found = RULES.search(PAGE.read_text(encoding="utf-8"))
+    assert found is not None
+    rows = [line.strip("|").split("|") for line in found[1].splitlines()]
+    assert [rule.strip() for rule, _, _ in rows] == INDEXING
+    named = {name.strip() for _, _, names in rows for name in names.split(";")}
+    assert named <= MUTANTS.keys(), named - MUTANTS.keys()
 
 
 def test_page_tells_what_catches_each_mutant() -> None:

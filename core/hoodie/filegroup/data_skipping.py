@@ -27,7 +27,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import column_ranges, column_statistics, metadata_table, ordering
+from hoodie.filegroup import (
+    column_ranges,
+    column_statistics,
+    metadata_table,
+    metadata_writing,
+    ordering,
+)
 from hoodie.filegroup.column_ranges import Ranges
 from hoodie.format import metadata_avro
 from hoodie.model import files, predicates
@@ -126,7 +132,8 @@ def matching_partitions(
         is_shared: Whether Apache Hudi may have written files of the table.
 
     Raises:
-        FormatError: The partition is damaged, or lacks what a write adds to it.
+        FormatError: The partition is damaged, or lacks what a write adds to it; or it is not ready
+            by that table, whatever properties said before.
         UnsupportedError: It has something that is not read, or may lack a write that was overtaken.
     """
     columns = _columns(where, schema)
@@ -137,6 +144,10 @@ def matching_partitions(
         raise errors.UnsupportedError(
             f"{PARTITION_STATS} may lack rows of {overtaken}, which completed after a write that "
             "was requested later: Apache Hudi's record of that may have replaced its own"
+        )
+    if not all(map(metadata_writing.is_made, table.latest_slices(PARTITION_STATS))):
+        raise errors.FormatError(
+            f"{PARTITION_STATS} is being built, or was dropped: expected one that is ready"
         )
     table.check_is_kept_up(PARTITION_STATS)
     partition = table.partition(PARTITION_STATS, is_held=False)

@@ -122,13 +122,14 @@ def read_or_make_filter(storage: Storage, path: str) -> StoredFilter | None:
     Raises:
         FormatError: The file is broken.
     """
-    stored = read_filter(storage, path)
-    if stored is not None:
-        return stored
     made = bloom_filters.NewFilter()
     try:
         with storage.open_input(path) as source:
-            for keys in parquet_reading.ParquetInput(source).pieces(_KEY_COLUMN):
+            file = parquet_reading.ParquetInput(source)
+            stored = _filter_of(file.metadata.metadata or {})
+            if stored is not None:
+                return stored
+            for keys in file.pieces(_KEY_COLUMN):
                 made.add(keys.column(schemas.RECORD_KEY))
     except errors.NotFoundError:
         return None

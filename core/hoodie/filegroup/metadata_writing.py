@@ -11,6 +11,7 @@ import io
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -25,6 +26,9 @@ from hoodie.format import (
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, files, instants
 from hoodie.storage.protocol import Storage
+
+Piece: TypeAlias = pa.Table | hfile_writing.Run
+"""Records of a base file, ascending by key; a run of them is compressed already."""
 
 _FIRST_TOKEN = file_names.write_token(0, 0, 0)
 _NO_COMMIT = "null"
@@ -131,7 +135,7 @@ def write_base(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: pa.Table | Iterable[pa.Table],
+    records: pa.Table | Iterable[Piece],
     now_ms: int,
 ) -> commits.WriteStat:
     """Write a base file; one request, or some more for a great one.
@@ -141,7 +145,8 @@ def write_base(
         group: The file group.
         instant_time: Of the delta commit or compaction.
         write_token: As of `write_log`.
-        records: Of `metadata_merging.SCHEMA`, ascending by key; at once or in pieces.
+        records: Of `metadata_merging.SCHEMA`, ascending by key; at once or in pieces, some of which
+            may be prepared.
         now_ms: The time, in milliseconds since the epoch.
 
     Raises:
@@ -168,7 +173,18 @@ class PreparedBase:
     records: int
 
 
-def prepare_base(records: pa.Table | Iterable[pa.Table], now_ms: int) -> PreparedBase:
+def prepare_run(records: pa.Table) -> hfile_writing.Run:
+    """Return records as a piece of a base file that is compressed, for `write_base`.
+
+    Args:
+        records: As there; at least one.
+    """
+    batch = records.combine_chunks()
+    keys, values = (batch.column(name).chunk(0) for name in ("key", "value"))
+    return hfile_writing.prepare(keys, values, hfile_writing.Options(created_ms=0))
+
+
+def prepare_base(records: pa.Table | Iterable[Piece], now_ms: int) -> PreparedBase:
     """Return what `write_base` writes, for `write_prepared`."""
     sink = io.BytesIO()
     pieces = [records] if isinstance(records, pa.Table) else records
@@ -286,12 +302,18 @@ def _write_blocks(
 
 
 def _write_hfile(
-    sink: hfile_writing.Sink, records: Iterable[pa.Table], now_ms: int, *, has_ends: bool = False
+    sink: hfile_writing.Sink, records: Iterable[Piece], now_ms: int, *, has_ends: bool = False
 ) -> int:
     """Write records that come in pieces, ascending by key; return how many there are."""
     writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
     count, ends = 0, dict[str, bytes]()
     for piece in records:
+        if isinstance(piece, hfile_writing.Run):
+            ends.setdefault("minRecordKey", piece.first_key)
+            ends["maxRecordKey"] = piece.last_key
+            count += piece.entries
+            writer.append_run(piece)
+            continue
         if piece.num_rows:
             ends.setdefault("minRecordKey", piece.column("key")[0].as_py())
             ends["maxRecordKey"] = piece.column("key")[-1].as_py()

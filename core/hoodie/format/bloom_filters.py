@@ -129,11 +129,11 @@ class NewFilter:
         self._count += len(keys)
         while len(self._rows) <= numbers.max():
             self._rows.append(self._new_row())
-        for places, hashes in murmur_hash.chains(keys, self._size.hashes):
-            positions = _positions(hashes, self._size.bits)
-            of_row = numbers[places]
-            for number in np.unique(of_row).tolist():
-                self._rows[number][positions[:, of_row == number]] = True
+        for number in np.unique(numbers).tolist():
+            row, own = self._rows[number], keys.filter(pa.array(numbers == number))
+            for _, hashes in murmur_hash.chains(own, self._size.hashes):
+                for some in hashes:
+                    row[positions(some, self._size.bits)] = True
 
     def stored(self) -> StoredFilter:
         """Return the filter as it is stored."""
@@ -227,18 +227,26 @@ class Filter:
         """
         found = np.zeros(len(keys), np.bool_)
         for places, hashes in murmur_hash.chains(keys, self._hashes):
-            positions = _positions(hashes, self._bits)
-            byte, mask = positions >> 3, np.uint8(1) << (positions & 7).astype(np.uint8)
+            at = positions(hashes, self._bits)
+            byte, mask = at >> 3, np.uint8(1) << (at & 7).astype(np.uint8)
             for row in self._rows:
                 found[places] |= ((row[byte] & mask) != 0).all(axis=0)
         found |= pc.equal(keys, "").to_numpy(zero_copy_only=False)
         return found
 
 
-def _positions(hashes: murmur_hash.Hashes, bits: int) -> npt.NDArray[np.int64]:
-    # The sign goes, and what is left of a division without it is the same.
-    unsigned = np.abs(hashes.view(np.int32).astype(np.int64))
-    return unsigned % bits
+def positions(hashes: murmur_hash.Hashes, bits: int) -> npt.NDArray[np.intp]:
+    """Return which bits hashes set; the shape stays.
+
+    Args:
+        hashes: Of keys.
+        bits: Of a row.
+    """
+    # The sign goes, and what is left of a division without it is the same. NumPy divides by one
+    # number fast, but for what is left.
+    unsigned = np.abs(hashes.view(np.int32)).view(np.uint32)
+    unsigned -= unsigned // np.uint32(bits) * np.uint32(bits)
+    return unsigned.astype(np.intp)
 
 
 def _header(content: bytes, at: int, source: str) -> tuple[int, int]:

@@ -34,6 +34,7 @@ CONTENT_BYTES_MAX = 2**28
 """Of one block. Apache Hudi fills a block up to 1 MiB, or with one larger entry."""
 
 _HEADER = struct.Struct(">8siiqbii")
+_PREVIOUS, _PREVIOUS_AT = struct.Struct(">q"), 16
 _CHECKSUM_BYTES = 4
 _BYTES_PER_CHECKSUM = 16 * 1024
 _BYTES_PER_CHECKSUM_MAX = 2**30
@@ -110,6 +111,14 @@ def encode(
         framed_bytes,
     )
     return b"".join((header, stored, bytes(checksums)))
+
+
+def set_previous_offset(block: bytearray, offset: int) -> None:
+    """Change what the header of a block has for the offset of the data block before it.
+
+    No checksum of `encode` covers it.
+    """
+    _PREVIOUS.pack_into(block, _PREVIOUS_AT, offset)
 
 
 def decode(

@@ -3,11 +3,13 @@
 Two writers of the same entries and options write the same bytes, however the entries are cut into
 batches. They are those of Apache Hudi's writer, but for blocks whose last entries its reader would
 lose (see `hoodie.format.hfile_blocks`): so is even the order of the file info, that of a Java map.
+Entries that were prepared elsewhere keep the blocks that they have there.
 
 Source: `HFileWriterImpl.java`, `HoodieAvroHFileWriter.java`.
 """
 
-from collections.abc import Iterable, Mapping
+import io
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,6 +50,50 @@ class Options:
     created_ms: int
     compression: Compression = Compression.GZIP
     block_bytes: int = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Entries as the data blocks of a file, made before it is written; it pickles.
+
+    Attributes:
+        content: The blocks, one behind the other.
+        blocks: Where each is in `content`, at least one.
+        last_key: The greatest key.
+        entries: How many entries there are.
+        keys_bytes: The length of their keys.
+        values_bytes: The length of their values.
+    """
+
+    content: bytes
+    blocks: tuple[Entry, ...]
+    last_key: bytes
+    entries: int
+    keys_bytes: int
+    values_bytes: int
+
+    @property
+    def first_key(self) -> bytes:
+        """The least key."""
+        return self.blocks[0].first_key
+
+
+def prepare(keys: pa.Array, values: pa.Array, options: Options) -> Run:
+    """Return entries as data blocks, for `Writer.append_run`.
+
+    Args:
+        keys: As of `Writer.append`, at least one.
+        values: As there.
+        options: Those of the file.
+
+    Raises:
+        InvalidInputError: As there.
+    """
+    assert len(keys), "a run has entries"
+    sink = io.BytesIO()
+    writer = Writer(sink, options)
+    writer.append(keys, values)
+    return writer.run(sink.getvalue)
 
 
 class Writer:
@@ -101,6 +147,43 @@ class Writer:
         if self._batches_bytes > self._options.block_bytes:
             self._write_full_blocks()
 
+    def append_run(self, run: Run) -> None:
+        """Write entries that were prepared behind those before; their blocks stay what they are.
+
+        Raises:
+            InvalidInputError: Its keys are not above those before, or the file would be longer than
+                FILE_BYTES_MAX.
+        """
+        self._check_follows(run.first_key)
+        self._flush()
+        content = memoryview(run.content)
+        for block in run.blocks:
+            some = bytearray(content[block.offset : block.offset + block.size_bytes])
+            if self._offset:
+                hfile_blocks.set_previous_offset(some, self._offset)
+            self._data.append(self._put(bytes(some), block.first_key))
+        self._last_key = run.last_key
+        self._entries += run.entries
+        self._keys_bytes += run.keys_bytes
+        self._values_bytes += run.values_bytes
+
+    def run(self, content: Callable[[], bytes]) -> Run:
+        """Return what was written so far, of a file that is not finished.
+
+        Args:
+            content: Returns what the sink was given.
+        """
+        self._flush()
+        assert self._last_key is not None
+        return Run(
+            content=content(),
+            blocks=tuple(self._data),
+            last_key=self._last_key,
+            entries=self._entries,
+            keys_bytes=self._keys_bytes,
+            values_bytes=self._values_bytes,
+        )
+
     def finish(
         self, file_info: Mapping[str, bytes] | None = None, meta: Mapping[str, bytes] | None = None
     ) -> None:
@@ -110,8 +193,7 @@ class Writer:
             file_info: What it shall say of itself: `schema` and the like.
             meta: Contents of meta blocks by name, at most one.
         """
-        for keys, values in self._pending():
-            self._write_data(keys, values)
+        self._flush()
         meta_entries = [
             self._write_block(BlockType.META, content, name.encode())
             for name, content in (meta or {}).items()
@@ -151,17 +233,23 @@ class Writer:
                 f"an entry of an HFile is longer than {hfile_blocks.CONTENT_BYTES_MAX} bytes"
             )
         is_above = pc.less(keys[:-1], keys[1:])
-        first = keys[0].as_py()
-        if self._last_key is not None and first <= self._last_key:
-            raise errors.InvalidInputError(
-                f"key {first!r} of an HFile follows {self._last_key!r}, expected ascending keys"
-            )
+        self._check_follows(keys[0].as_py())
         if not pc.all(is_above, min_count=0).as_py():
             row = pc.index(is_above, value=False).as_py()
             raise errors.InvalidInputError(
                 f"key {keys[row + 1].as_py()!r} of an HFile follows {keys[row].as_py()!r}, "
                 "expected ascending keys"
             )
+
+    def _check_follows(self, first: bytes) -> None:
+        if self._last_key is not None and first <= self._last_key:
+            raise errors.InvalidInputError(
+                f"key {first!r} of an HFile follows {self._last_key!r}, expected ascending keys"
+            )
+
+    def _flush(self) -> None:
+        for keys, values in self._pending():
+            self._write_data(keys, values)
 
     def _pending(self) -> Iterable[tuple[pa.BinaryArray, pa.BinaryArray]]:
         if not self._batches:
@@ -213,6 +301,9 @@ class Writer:
             previous_offset=self._offset if is_later_data else -1,
             last_entry_bytes=last_entry_bytes,
         )
+        return self._put(block, first_key)
+
+    def _put(self, block: bytes, first_key: bytes) -> Entry:
         if self._offset + len(block) > FILE_BYTES_MAX - hfile_messages.TRAILER_BYTES:
             raise errors.InvalidInputError(
                 f"an HFile would be longer than {FILE_BYTES_MAX} bytes, which Apache Hudi reads"

@@ -67,18 +67,24 @@ def _hashed(
     with_rest = np.flatnonzero(rest)
     rests = _rests(data, (begins + lengths)[with_rest], rest[with_rest])
     hashes = np.empty((count, len(begins)), np.uint32)
-    found = np.zeros(len(begins), np.uint32)
+    short, shifted = lengths.astype(np.uint32), np.empty(len(begins), np.uint32)
+    seed = np.zeros(len(begins), np.uint32)
+    # In place: new arrays would cost more than what is computed.
     for number in range(count):
-        found = found ^ lengths.astype(np.uint32)
+        found = np.bitwise_xor(seed, short, out=hashes[number])
         for word in words:
             part = found[: len(word)]
             part *= _M
             part ^= word
-        found[with_rest] = (found[with_rest] ^ rests) * _M
-        found ^= found >> np.uint32(13)
+        if len(with_rest) == len(found):
+            found ^= rests
+            found *= _M
+        elif len(with_rest):
+            found[with_rest] = (found[with_rest] ^ rests) * _M
+        found ^= np.right_shift(found, np.uint32(13), out=shifted)
         found *= _M
-        found ^= found >> np.uint32(15)
-        hashes[number] = found
+        found ^= np.right_shift(found, np.uint32(15), out=shifted)
+        seed = found
     return hashes
 
 

@@ -20,7 +20,7 @@ secondary indexes by `secondary_index_building`; their definitions are written o
 In a table that other engines write as well begin, build and publish are others (`index_sharing`).
 
 Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, of 64
-bloom filters, and of the keys of one file group of the record index.
+bloom filters or eight of each core, and of the keys of one file group of the record index.
 
 Source: `ScheduleIndexActionExecutor.java`, `RunIndexActionExecutor.java`; protocol.md: Indexes
 built beside writers.

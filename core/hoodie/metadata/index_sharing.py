@@ -23,8 +23,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
 from hoodie import errors
 from hoodie.engine import local
 from hoodie.engine.protocol import Engine
@@ -34,7 +32,7 @@ from hoodie.filegroup import (
     metadata_writing,
     snapshots,
 )
-from hoodie.format import bloom_filters, indexing_avro, metadata_schemas
+from hoodie.format import bloom_filters, hfile_writing, indexing_avro, metadata_schemas
 from hoodie.format.metadata_avro import Value
 from hoodie.metadata import (
     build_outlook,
@@ -437,7 +435,7 @@ class _Look:
 
 
 def _filter_bases(
-    client: Client, pieces: Sequence[Iterable[pa.Table]]
+    client: Client, runs: Sequence[Iterable[hfile_writing.Run]]
 ) -> Sequence[metadata_writing.PreparedBase | None]:
     """Return the base file of each file group of `bloom_filters`.
 
@@ -446,10 +444,10 @@ def _filter_bases(
     """
     found: list[metadata_writing.PreparedBase | None] = []
     size_bytes = 0
-    for of_group in pieces:
-        group: list[pa.Table] = []
-        for piece in of_group:
-            size_bytes += piece.nbytes
+    for of_group in runs:
+        group: list[hfile_writing.Run] = []
+        for run in of_group:
+            size_bytes += len(run.content)
             if size_bytes > FILTER_BYTES_MAX:
                 raise errors.UnsupportedError(
                     f"the bloom filters of {client.storage.uri} have more than "
@@ -457,11 +455,9 @@ def _filter_bases(
                     "engines write, since they are uploaded under its lock: have a writer of "
                     "Apache Hudi build them by hoodie.metadata.index.bloom.filter.enable=true"
                 )
-            group.append(piece)
-        base = None
-        if group:
-            base = metadata_writing.prepare_base(pa.concat_tables(group), client.clock.now_ms())
-        found.append(base)
+            group.append(run)
+        now_ms = client.clock.now_ms()
+        found.append(metadata_writing.prepare_base(group, now_ms) if group else None)
     return found
 
 

@@ -1,6 +1,7 @@
 """The bloom filters that a metadata table begins with, from the base files on storage.
 
-A filter is 431 kB of text in most files, so some are read at a time. Source:
+A filter is 431 kB of text in most files, and 326 kB once it is compressed. So tasks return parts of
+the HFiles, each of some filters, and what is not written yet is that of a few tasks. Source:
 `HoodieTableMetadataUtil.java` (convertFilesToBloomFilterRecords).
 """
 
@@ -10,14 +11,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import key_footers, listing, metadata_merging, metadata_records
-from hoodie.format import metadata_avro
+from hoodie.filegroup import (
+    key_footers,
+    listing,
+    metadata_merging,
+    metadata_records,
+    metadata_writing,
+)
+from hoodie.format import hfile_writing, metadata_avro
 from hoodie.model import files
 from hoodie.storage.protocol import Storage
 
 FILE_GROUPS = 4
 
-_AT_ONCE = 64
+_OF_A_TASK = 2
+_TASKS_MIN = 32
+_TASKS_PER_CORE = 4
+"""So many tasks are done, and what they return is written, before the next ones."""
 
 
 def by_group(
@@ -47,25 +57,32 @@ def pieces(
     engine: Engine,
     base_files: Sequence[files.BaseFile],
     count: Callable[[int], object],
-) -> Iterator[pa.Table]:
-    """Yield the records of base files; of those that are gone, none.
+) -> Iterator[hfile_writing.Run]:
+    """Yield the records of base files, compressed; of those that are gone, none.
+
+    Tasks of the engine make all of it, whose length is the same whatever it is.
 
     Args:
         storage: The data table's.
-        engine: Reads several at once.
+        engine: Has several tasks at once.
         base_files: In the order of their keys.
         count: Called with how many have been read.
 
     Raises:
         FormatError: A file is broken.
     """
-    read = functools.partial(_record, storage)
-    for first in range(0, len(base_files), _AT_ONCE):
-        count(first)
-        found = engine.map(read, base_files[first : first + _AT_ONCE])
-        records = {key: record for key, record in found if record is not None}
-        if records:
-            yield metadata_merging.table(records)
+    every = [base_files[at : at + _OF_A_TASK] for at in range(0, len(base_files), _OF_A_TASK)]
+    at_once = max(_TASKS_MIN, _TASKS_PER_CORE * engine.parallelism)
+    for first in range(0, len(every), at_once):
+        count(first * _OF_A_TASK)
+        found = engine.map(functools.partial(_run, storage), every[first : first + at_once])
+        yield from (run for run in found if run is not None)
+
+
+def _run(storage: Storage, base_files: Sequence[files.BaseFile]) -> hfile_writing.Run | None:
+    found = (_record(storage, each) for each in base_files)
+    records = {key: record for key, record in found if record is not None}
+    return metadata_writing.prepare_run(metadata_merging.table(records)) if records else None
 
 
 def _record(storage: Storage, base_file: files.BaseFile) -> tuple[str, bytes | None]:

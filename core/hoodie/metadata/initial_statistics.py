@@ -6,10 +6,10 @@
 Readers find the records of a file by its name. So files have none whose names are in several
 partitions, as earlier releases of this project wrote them: readers read what has no record.
 
-Some hundred files are looked into at a time, by the engine. Their records go through scratch space,
-into a part for each file group and first character of a key; what stays in memory are the base
-files that are made of them, which are compressed. Files that are gone since they were listed have
-none: what deleted them is added under the lock (`metadata.initialising`).
+Some hundred files are looked into at a time, by the engine, whose tasks make the records. These go
+through scratch space, into a part for each file group and first character of a key; what stays in
+memory are the base files that are made of them, which are compressed. Files that are gone since
+they were listed have none: what deleted them is added under the lock (`metadata.initialising`).
 
 Source: `HoodieBackedTableMetadataWriter.java` (initializeColumnStatsPartition,
 initializePartitionStatsIndex), `HoodieTableMetadataUtil.java`
@@ -52,7 +52,10 @@ FILE_GROUPS: Mapping[str, int] = {
 }
 """How many file groups each partition of an MDT is made with, in the order of their making."""
 
-_FILES_AT_ONCE = 256
+_FILES_OF_A_TASK = 16
+_TASKS_AT_ONCE = 16
+_TASKS_PER_CORE = 8
+"""So many tasks are done before their records are put away; here, a task of each file."""
 _FIRST_CHARACTERS = 128
 _SPILLED_BYTES = 64 << 20
 
@@ -80,14 +83,31 @@ class Reading:
 
 
 class _Place(NamedTuple):
-    """A data file, and whether a snapshot read takes it."""
+    """A data file.
+
+    Attributes:
+        partition_path: Where it is.
+        data_file: The file.
+        is_latest: Whether a snapshot read takes it.
+        is_named_once: Whether no file elsewhere has its name.
+    """
 
     partition_path: str
     data_file: listing.DataFile
     is_latest: bool
+    is_named_once: bool
 
 
-_Looked = tuple[_Place, Sequence[ColumnStatistics]]
+class _Looked(NamedTuple):
+    """What some data files come to.
+
+    Attributes:
+        records: Of the files.
+        of_partitions: Statistics of those that snapshot reads take, by their partitions' paths.
+    """
+
+    records: pa.Table
+    of_partitions: Sequence[tuple[str, Sequence[ColumnStatistics]]]
 
 
 def gather(
@@ -112,19 +132,16 @@ def gather(
     """
     name = file_statistics.COLUMN_STATS
     count = FILE_GROUPS[name] * _FIRST_CHARACTERS
-    names = Counter(each.name for found in data_files.values() for each in found)
     of_partitions: dict[str, bytes] = {}
     with scratch.Parts(reading.scratch_folder, count, _SPILLED_BYTES) as parts:
 
-        def take(some: Sequence[_Looked]) -> None:
-            records = _column_records(each for each in some if names[each[0].data_file.name] == 1)
+        def take(records: pa.Table) -> None:
             if records.num_rows:
                 parts.add(records, _parts_of(records.column("key"), FILE_GROUPS[name]))
 
-        total = sum(map(len, data_files.values()))
-        looked = _looked_into(_places(snapshot, data_files), total, source, reading, take)
-        for path, of_path in itertools.groupby(looked, key=lambda each: each[0].partition_path):
-            latest = (each for place, found in of_path if place.is_latest for each in found)
+        looked = _looked_into(_places(snapshot, data_files), source, reading, take)
+        for path, of_path in itertools.groupby(looked, key=lambda each: each[0]):
+            latest = (each for _, found in of_path for each in found)
             for each in partition_statistics.of_all_files(path, latest):
                 key = metadata_avro.statistics_prefix(each.column, path)
                 record = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
@@ -195,33 +212,58 @@ def of_paths(
 
 def _places(
     snapshot: snapshots.Snapshot, data_files: Mapping[str, Sequence[listing.DataFile]]
-) -> Iterator[_Place]:
+) -> list[_Place]:
     view = snapshot.view
+    names = Counter(each.name for found in data_files.values() for each in found)
+    places = []
     for path, found in data_files.items():
         latest = {
             each.path for file_slice in view.latest_slices(path) for each in file_slice.data_files
         }
-        yield from (_Place(path, each, each.path in latest) for each in found)
+        places += [_Place(path, each, each.path in latest, names[each.name] == 1) for each in found]
+    return places
 
 
 def _looked_into(
-    places: Iterator[_Place],
-    total: int,
+    places: Sequence[_Place],
     source: statistics_reading.Source,
     reading: Reading,
-    take: Callable[[Sequence[_Looked]], object],
-) -> Iterator[_Looked]:
-    """Yield the statistics of data files, and have them taken, some hundred at a time."""
-    done = 0
-    while some := list(itertools.islice(places, _FILES_AT_ONCE)):
+    take: Callable[[pa.Table], object],
+) -> Iterator[tuple[str, Sequence[ColumnStatistics]]]:
+    """Yield statistics of partitions, and have the records of files taken, some at a time."""
+    engine = reading.engine
+    of_a_task, tasks = 1, _TASKS_AT_ONCE * _FILES_OF_A_TASK
+    if engine.is_distributed:
+        of_a_task = _FILES_OF_A_TASK
+        tasks = max(_TASKS_AT_ONCE, _TASKS_PER_CORE * engine.parallelism)
+    look = functools.partial(_look, source)
+    for first in range(0, len(places), tasks * of_a_task):
+        some = places[first : first + tasks * of_a_task]
         reading.hear(some[0].partition_path)
-        reading.count(done, total)
-        done += len(some)
-        data_files = [each.data_file for each in some]
-        found = reading.engine.map(functools.partial(_of_file, source), data_files)
-        looked = list(zip(some, found, strict=True))
-        take(looked)
-        yield from looked
+        reading.count(first, len(places))
+        items = [some[at : at + of_a_task] for at in range(0, len(some), of_a_task)]
+        for looked in engine.map(look, items):
+            take(looked.records)
+            yield from looked.of_partitions
+
+
+def _look(source: statistics_reading.Source, places: Sequence[_Place]) -> _Looked:
+    """Look into some data files; those that are gone are left out."""
+    found = [(place, _of_file(source, place.data_file)) for place in places]
+    by_path = itertools.groupby(found, key=lambda each: each[0].partition_path)
+    return _Looked(
+        records=_column_records(each for each in found if each[0].is_named_once),
+        of_partitions=[
+            (path, partition_statistics.of_some_files(_latest(of_path)))
+            for path, of_path in by_path
+        ],
+    )
+
+
+def _latest(
+    found: Iterable[tuple[_Place, Sequence[ColumnStatistics]]],
+) -> Iterator[ColumnStatistics]:
+    return (each for place, of_file in found if place.is_latest for each in of_file)
 
 
 def _of_file(
@@ -233,7 +275,7 @@ def _of_file(
         return ()
 
 
-def _column_records(looked: Iterable[_Looked]) -> pa.Table:
+def _column_records(looked: Iterable[tuple[_Place, Sequence[ColumnStatistics]]]) -> pa.Table:
     return metadata_merging.table(
         {
             metadata_avro.statistics_key(

@@ -55,13 +55,25 @@ def of_files(
 def of_all_files(
     partition_path: str, files: Iterable[ColumnStatistics]
 ) -> tuple[ColumnStatistics, ...]:
-    """Return the tight records of a partition, one for each column, from those of all its files."""
+    """Return the tight records of a partition, one for each column, from those of all its files.
+
+    Args:
+        partition_path: The partition's.
+        files: The statistics of its files, or of some files together, as of `of_some_files`.
+    """
+    return tuple(
+        replace(each, file_name=partition_path, is_tight=True) for each in of_some_files(files)
+    )
+
+
+def of_some_files(files: Iterable[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
+    """Return what the statistics of some files come to, one for each column, for `of_all_files`."""
     found: dict[str, ColumnStatistics] = {}
     for each in files:
         if each.values:
             before = found.get(each.column)
             found[each.column] = each if before is None else merged(before, each)
-    return tuple(replace(each, file_name=partition_path, is_tight=True) for each in found.values())
+    return tuple(found.values())
 
 
 def _with_one_more_row(statistics: ColumnStatistics) -> ColumnStatistics:

@@ -138,6 +138,24 @@ class Plan:
         """A task for each slice, made anew."""
         return tuple(map(self.task, self.slices))
 
+    def relies_on(self, config: table_config.TableConfig) -> set[str]:
+        """Return the indexes that left something out and do not hold once they were dropped.
+
+        Those of single files hold whatever was written since.
+
+        Args:
+            config: With which it was planned.
+        """
+        found = set[str]()
+        means = {each.means for each in self.steps if each.skipped}
+        if Means.PARTITION_STATISTICS in means:
+            found.add(file_statistics.PARTITION_STATS)
+        if not means.isdisjoint((Means.RECORD_INDEX, Means.SECONDARY_INDEX)):
+            found.add(key_changes.RECORD_INDEX)
+        if Means.SECONDARY_INDEX in means:
+            found.update(filter(secondary_indexes.is_one, config.metadata_partitions))
+        return found
+
     def step(self, means: Means) -> Step:
         """Return what was left out by some means."""
         return next(each for each in self.steps if each.means is means)
@@ -197,6 +215,35 @@ def plan(
         columns=pa.schema([tasks.full_schema(seen).field(name) for name in query.columns]),
         moment=snapshot.moment,
     )
+
+
+def with_ready_indexes(
+    planned: Callable[[table_config.TableConfig], Plan],
+    config: table_config.TableConfig,
+    ready: Callable[[], Sequence[str]],
+) -> Plan:
+    """Return a plan that relies on no index that was dropped since a configuration was read.
+
+    Properties that were read before may name one: it lacks what was written since, and some of its
+    files may be gone when it is asked. So it counts if it is still ready afterwards.
+
+    Args:
+        planned: Returns the plan by a configuration.
+        config: The configuration, as it was read.
+        ready: Returns the partitions of the metadata table that are ready by the properties of now;
+            called if an index has left something out.
+    """
+    while True:
+        found = planned(config)
+        relied_on = found.relies_on(config)
+        if not relied_on:
+            return found
+        now = ready()
+        if relied_on <= set(now):
+            return found
+        # Fewer each time, until none of them is left.
+        kept = tuple(name for name in config.metadata_partitions if name in now)
+        config = replace(config, metadata_partitions=kept)
 
 
 @contextlib.contextmanager

@@ -19,19 +19,26 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     pause W until=t70                 no command and no heartbeat till then
     clock W ahead=3600                how many seconds its machine's clock differs
     plan, compact TIME                of a compaction
+    clean                             keeps what the last commit needs; dies=completing
     rollback, rollback TIME           of everything whose owner is dead, or of one instant
+    index I NAME...                   built by indexer I, who may die once the plan is there, once
+      dies=planned|grouping|begun     some file groups are, or once all of them are
+    drop-index NAME...
+    indexes                           which are ready, or planned
     timeline, timeline order=completion, slices, files, pending, check
     initialise                        a metadata table of files
     metadata                          its partitions, as the table's properties have them, and the
                                       instants on its timeline
-    metadata slices, metadata files   its file slices; the data files that it has
+    metadata slices, metadata files   its file slices (of=NAME); the data files that it has
+    metadata validate                 whether it, with its indexes, is what the data files say
     read, read optimized
     slices as-of=t50, read as-of=t50  as RFC-66's pseudocode has it: what had completed by then
     read after=t20 through=t50        what changed between the two
     pull NAME ordered=yes             what changed since a reader has pulled last; at first all
     snapshot NAME, read NAME          what a reader sees that looked at the timeline by then
 
-M is single, optimistic or non-blocking, which is taken where a table says nothing.
+M is single, optimistic or non-blocking, which is taken where a table says nothing. Writers whose
+names begin with `jvm` are those of Apache Hudi that stream into the metadata table.
 """
 
 import re
@@ -47,6 +54,7 @@ from hoodie import environment, errors, table
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import file_names
+from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, instants, results, schemas, settings, table_config
 from hoodie.read import changed_rows, changes
 from hoodie.read import tasks as read_tasks
@@ -55,7 +63,7 @@ from hoodie.timeline import active, contents, metadata_timelines
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses
 from hoodie.write import batches, early_conflicts, sessions, tasks
-from support.simulation import dialogue_texts, schedule
+from support.simulation import dialogue_texts, schedule, schedule_streaming
 from support.simulation.dialogue_files import Command
 from support.simulation.dialogue_texts import OK
 
@@ -78,10 +86,14 @@ WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch
 OTHER_OPTIONS = {"ordered", "until", "ahead", "order", "as-of", "after", "through", "dies", "of"}
 _COMPLETED = r"\.hoodie/timeline/\d{17}_\d{17}\."
 DEATHS = {
-    "before-data": re.compile(_COMPLETED),
+    "before-data": re.compile("^" + _COMPLETED),
     "before-metadata": re.compile(r"\.hoodie/metadata/" + _COMPLETED),
+    "completing": re.compile(r"^\.hoodie/metadata/files/"),
+    "planned": re.compile(r"\.hoodie/timeline/\d{17}\.indexing\.inflight"),
+    # The first file group is there, and the second is not.
+    "grouping": re.compile(r"bloom_filters/.*-0001-0_"),
 }
-"""The files right before which a writer dies."""
+"""The files right before which a process dies."""
 SETTINGS = settings.WriteSettings(clock_wait_ms=0, lock_wait_ms=1_000)
 READER, SERVICE = "reader", "service"
 LAST_OF_INITIALISING = metadata_timelines.FIRST_TIMES[-1]
@@ -110,6 +122,7 @@ class DialogueWorld:
         self.snapshots: dict[str, list[read_tasks.ReadTask]] = {}
         self.positions: dict[str, str] = {}  # Of readers of increments.
         self.deaths: dict[str, re.Pattern[str]] = {}
+        self.streams: dict[tuple[str, str], protocol.Storage] = {}  # Of writers of Apache Hudi.
         self.commands: Mapping[str, Callable[[Command], Iterable[str]]] = {
             "create": self._create,
             "begin": self._begin,
@@ -125,6 +138,7 @@ class DialogueWorld:
             "clock": self._set_clock,
             "plan": self._plan,
             "compact": self._compact,
+            "clean": self._clean,
             "rollback": self._roll_back,
             "timeline": self._timeline,
             "slices": self._slices,
@@ -179,8 +193,16 @@ class DialogueWorld:
             process = schedule.Process(self.time, name, host=f"machine of {name}")
             self.processes[name] = process
         assert not process.is_paused, f"{name} is paused"
+
+        def open_storage(uri: str) -> protocol.Storage:
+            mortal = _mortal(locations.open_storage(uri), process, self.deaths)
+            if not name.startswith("jvm"):
+                return mortal
+            # It remembers what a write of it began with.
+            return self.streams.setdefault((name, uri), schedule_streaming.streaming(mortal))
+
         return environment.Environment(
-            open_storage=lambda uri: _mortal(locations.open_storage(uri), process, self.deaths),
+            open_storage=open_storage,
             clock=process.clock,
             random=process.random,
             background=process.background,
@@ -290,8 +312,9 @@ class DialogueWorld:
         data = dialogue_texts.parse_rows(command.input, opened.schema)
         batch = batches.prepare(data, opened.config, opened.schema, task.operation)
         token = tasks.WriteToken(task=writing.tasks)
-        mark = early_conflicts.marking(task.detection, self._storage, env)
-        writing.stats += tasks.run(task, batch, token, self._storage, env.engine, mark)
+        storage = env.open_storage(self._uri) if name.startswith("jvm") else self._storage
+        mark = early_conflicts.marking(task.detection, storage, env)
+        writing.stats += tasks.run(task, batch, token, storage, env.engine, mark)
         writing.tasks += 1
         yield OK
 
@@ -344,6 +367,22 @@ class DialogueWorld:
         transaction = self._transaction(SERVICE, command.options)
         compacted = self._table(SERVICE).compact(dialogue_texts.instant_time(time), transaction)
         return dialogue_texts.outcome(compacted)
+
+    def _clean(self, command: Command) -> Iterable[str]:
+        how = retention.Retention(retained=1, grace_ms=0)
+        (name,) = command.arguments or (SERVICE,)
+        if "dies" in command.options:
+            self.deaths[name] = DEATHS[command.options["dies"]]
+        try:
+            found = self._table(name).clean(how, self._transaction(name, command.options))
+        except schedule.Crash:
+            self.processes.pop(name)
+            del self.deaths[name]
+            return ["it dies"]
+        return [
+            f"[{each.instant.requested_time}, {each.instant.completion_time}]"
+            for each in found.done
+        ] or ["nothing to clean"]
 
     def _roll_back(self, command: Command) -> Iterable[str]:
         opened, transaction = self._table(SERVICE), self._transaction(SERVICE, command.options)
@@ -415,15 +454,19 @@ class DialogueWorld:
         """Build indexes; with `dies=begun` the indexer dies after it has begun."""
         indexer, *names = command.arguments
         opened = self._table(indexer)
+        dies = command.options.get("dies")
+        if dies in DEATHS:
+            self.deaths[indexer] = DEATHS[dies]
 
         def hear(what: str) -> None:
-            if command.options.get("dies") == "begun" and what.startswith("reading"):
+            if dies == "begun" and what.startswith("reading"):
                 self.processes[indexer].crash()
 
         try:
             built = opened.build_index(names, self._transaction(indexer, command.options), hear)
         except schedule.Crash:
             self.processes.pop(indexer)
+            self.deaths.pop(indexer, None)
             return ["it dies"]
         if built.instant is None:
             return ["nothing to build"]
@@ -455,6 +498,9 @@ class DialogueWorld:
             )
             listing = committed.listing
             return [each.path for path in listing.partitions() for each in listing.files(path)]
+        if command.arguments == ("validate",):
+            found = self._table().validate_metadata()
+            return [OK if found.is_right else str(found)]
         beside = metadata_table.MetadataTable(self._storage, snapshot.timeline)
         if command.arguments == ("slices",):
             name = command.options.get("of", metadata_table.FILES)
@@ -511,11 +557,18 @@ def _mortal(
             return getattr(storage, name)
 
         def create(self, path: str, content: bytes) -> protocol.FileInfo:
+            self._die_at(path)
+            return storage.create(path, content)
+
+        def open_write(self, path: str) -> protocol.NewFile:
+            self._die_at(path)
+            return storage.open_write(path)
+
+        def _die_at(self, path: str) -> None:
             death = deaths.get(process.name)
-            if death is not None and death.match(path):
+            if death is not None and death.search(path):
                 process.crash()
             process.check_alive()
-            return storage.create(path, content)
 
     return cast("protocol.Storage", Mortal())
 

@@ -107,6 +107,7 @@ class Fleet:
         self.world.replacement_rate = plan.replacement_rate
         self.world.selection_rate = plan.selection_rate
         self.world.builds_partitioned = plan.builds_partitioned
+        self.world.changes_columns = plan.indexes_statistics
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
         self.world.keeps_attempts = plan.kept_attempt_rate > 0
@@ -578,6 +579,8 @@ def _kind_of_world(plan: Plan) -> type[World]:
         return World
     if plan.indexes_values:
         return schedule_lookups.ValueWorld
+    if plan.indexes_statistics:
+        return schedule_lookups.StatisticsWorld
     draws_operations = plan.replacement_rate > 0 or plan.selection_rate > 0
     has_lookups = plan.rows.looks_keys_up or draws_operations
     return schedule_lookups.LookupWorld if has_lookups else schedule_rows.RowsWorld

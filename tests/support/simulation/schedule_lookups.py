@@ -20,7 +20,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.filegroup import metadata_table, reading, record_index, snapshots
+from hoodie.filegroup import (
+    metadata_table,
+    reading,
+    record_index,
+    snapshots,
+    statistics_reading,
+)
+from hoodie.format import metadata_avro
+from hoodie.metadata import initial_statistics
 from hoodie.model import (
     commits,
     file_statistics,
@@ -35,7 +43,11 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import record_index_checks, secondary_index_checks
+from hoodie.services import (
+    metadata_statistics,
+    record_index_checks,
+    secondary_index_checks,
+)
 from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions, table_properties
 from hoodie.transaction import heartbeats, lifecycle
@@ -239,20 +251,18 @@ class LookupWorld(World):
         return secondary_pairs.settling(writer.storage, SCHEMA, write, of_keys)
 
     def check_metadata(self) -> None:
-        """Check also that the record index, if it is there, names the file group of each row."""
+        """Check also the index that was built, if it is there."""
         super().check_metadata()
         config = table_properties.load(self.storage, self.process("judge").clock)
-        if self.index not in config.metadata_partitions:
-            return
-        timeline = active.load(self.storage)
-        snapshot = snapshots.take(self.storage, config, timeline)
-        table = metadata_table.MetadataTable(self.storage, timeline)
+        if self.index in config.metadata_partitions:
+            timeline = active.load(self.storage)
+            self.judge_index(config, snapshots.take(self.storage, config, timeline))
+
+    def judge_index(self, config: table_config.TableConfig, snapshot: snapshots.Snapshot) -> None:
+        """I7: the record index names the file group of each row."""
+        table = metadata_table.MetadataTable(self.storage, snapshot.timeline)
         reader = reading.SliceReader(self.storage, config, SCHEMA, snapshot.committed.is_committed)
-        slices = [
-            each
-            for path in snapshot.view.partitions()
-            for each in snapshot.view.latest_slices(path)
-        ]
+        slices = snapshot.newest_slices()
         engine = self.process("judge").engine
         wrong = list(record_index_checks.wrong_keys(table, reader, engine, slices))
         assert not wrong, wrong
@@ -405,3 +415,96 @@ class ValueWorld(LookupWorld):
     """The same with a secondary index of the rows' values, which is built with the record index."""
 
     indexed_columns = MappingProxyType({f"{secondary_indexes.PREFIX}of_v": "v"})
+
+
+class StatisticsWorld(LookupWorld):
+    """The same, in which statistics of files and partitions are built."""
+
+    index = file_statistics.COLUMN_STATS
+
+    def __init__(self, time: schedule.Schedule, **options: Any) -> None:  # noqa: ANN401 - as of a world
+        super().__init__(time, **options)
+        self._read_before = self.config
+
+    @property
+    def indexes(self) -> tuple[str, ...]:
+        return (self.index, file_statistics.PARTITION_STATS)
+
+    def columns_asked(self, service: Client) -> Sequence[str] | None:
+        if not self.changes_columns or not service.author.writer_id.startswith("indexer"):
+            return None
+        return ("v",) if service.random.uniform() < 0.5 else ("id", "v")
+
+    def _see(self, snapshot: snapshots.Snapshot, storage: protocol.Storage) -> Seen:
+        """Return the rows of a snapshot; reads with filters find those that these keep."""
+        seen = super()._see(snapshot, storage)
+        clock = self.process("judge").clock
+        # As a table that was opened at some read before knows it.
+        config, self._read_before = self._read_before, table_properties.load(storage, clock)
+        values = sorted(value for _, value in seen.rows)
+        if values and not self.is_metadata_doubtful:
+            for where in (
+                predicates.Compare("v", predicates.Comparator.LT, values[len(values) // 2]),
+                predicates.Compare("v", predicates.Comparator.GE, values[-1]),
+            ):
+                self._judge_read(snapshot, storage, config, where, seen)
+        return seen
+
+    def _judge_read(
+        self,
+        snapshot: snapshots.Snapshot,
+        storage: protocol.Storage,
+        config: table_config.TableConfig,
+        where: predicates.Compare,
+        seen: Seen,
+    ) -> None:
+        """I7: what a filter keeps is read, whatever statistics leave out."""
+        query = read_tasks.Query(columns=("id", "v"), where=where)
+
+        def planned(with_config: table_config.TableConfig) -> planning.Plan:
+            return planning.plan(storage.uri, with_config, SCHEMA, snapshot, query)
+
+        def ready() -> Sequence[str]:
+            return table_properties.load(storage, self.process("judge").clock).metadata_partitions
+
+        plan = planning.with_ready_indexes(planned, config, ready)
+        slices = reading.SliceReader(storage, config, SCHEMA, snapshot.committed.is_committed)
+        found = {
+            (str(row["id"]), int(row["v"]))
+            for each in plan.slices
+            for row in slices.read(each, ["id", "v"], where).to_pylist()
+        }
+        keeps = _MEANING[where.comparator]
+        expected = {each for each in seen.rows if keeps(each[1], where.value)}
+        assert found == expected, f"a read of {where} found {found}, expected {expected}"
+        by_statistics = (planning.Means.PARTITION_STATISTICS, planning.Means.COLUMN_STATISTICS)
+        self.left_out += sum(each.skipped for each in plan.steps if each.means in by_statistics)
+
+    def judge_index(self, config: table_config.TableConfig, snapshot: snapshots.Snapshot) -> None:
+        """I7: each file has its statistics, and no partition's exclude what is there."""
+        engine, source = self.process("judge").engine, self._source(config, snapshot)
+        table = metadata_table.MetadataTable(self.storage, snapshot.timeline)
+        names = config.metadata_partitions
+        compared = metadata_statistics.Comparison(
+            table, names, source, engine, is_shared=config.has_foreign_writers
+        )
+        partition = table.partition(self.index)
+        by_path = initial_statistics.data_files(snapshot)
+        for path, data_files in by_path.items():
+            wrong = list(compared.compare(path, data_files, snapshot.view.latest_slices(path)))
+            assert not [each for each in wrong if each.is_relied_on], wrong
+            for each in data_files:
+                for stated in statistics_reading.of_file(source, each):
+                    key = metadata_avro.statistics_key(stated, path)
+                    assert partition.values(key), (
+                        f"{each.path} has no statistics of {stated.column}"
+                    )
+                    self.stated += 1
+
+    def _source(
+        self, config: table_config.TableConfig, snapshot: snapshots.Snapshot
+    ) -> statistics_reading.Source:
+        wanted = index_definitions.wanted_statistics(self.storage, config, SCHEMA.arrow)
+        return statistics_reading.Source(
+            self.storage, SCHEMA.arrow, wanted, snapshot.committed.is_committed
+        )

@@ -88,6 +88,7 @@ class Plan:
         indexers: Who builds bloom filters, which the metadata table has not, and drops them.
         builds_partitioned: Whether they build a record index of each partition.
         indexes_values: Whether they build a secondary index with a record index.
+        indexes_statistics: Whether they build statistics instead, of columns that change.
         savers: Who creates and deletes savepoints.
         consumers: Consumers of increments, for which cleaning and archiving wait.
         historians: Readers of the archived timeline.
@@ -145,6 +146,7 @@ class Plan:
     indexers: int = 0
     builds_partitioned: bool = False
     indexes_values: bool = False
+    indexes_statistics: bool = False
     savers: int = 0
     consumers: int = 0
     historians: int = 0
@@ -254,6 +256,9 @@ PARTS_BUILT_FROM = 450_000
 """From this seed on these are record indexes of each partition."""
 VALUED_FROM = 500_000
 """From this seed on secondary indexes of their values, too."""
+STATISTICS_BUILT = range(600_000, 650_000)
+"""The seeds of which statistics are built instead. From the first on indexes are built of rows also
+where other engines write."""
 
 
 PULLED_FROM = 500_000
@@ -270,7 +275,8 @@ _INDEXES = (
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = replace(_plan_of(scenario, seed), pulls=seed >= PULLED_FROM)
-    if seed >= ROWED_FROM and plan.indexers and plan.is_lying:
+    is_of_rows = seed >= (ROWED_FROM if plan.is_lying else STATISTICS_BUILT.start)
+    if is_of_rows and plan.indexers:
         plan = _with_keys_to_index(plan, random.Random(f"keys {seed}"))
         # A build makes more calls: at the rates of others few would ever end.
         plan = replace(
@@ -280,7 +286,10 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
             failure_rate=plan.failure_rate / 2,
             pause_rate=plan.pause_rate / 2,
         )
-        plan = _with_values_to_index(plan) if seed >= VALUED_FROM else plan
+        if seed in STATISTICS_BUILT:
+            plan = replace(plan, indexes_statistics=True)
+        elif seed >= VALUED_FROM:
+            plan = _with_values_to_index(plan)
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan

@@ -119,8 +119,11 @@ class World:
     skips = 0  # Of how many writes, by statistics, a read with a filter was.
     located = 0  # How many rows were found by a record index that was built.
     valued = 0  # And by a secondary index.
+    stated = 0  # How many records of statistics that were built were judged.
+    left_out = 0  # How many file slices reads left out by them.
     index: str = filtered_metadata.PARTITION  # What is built and dropped.
     builds_partitioned = False  # Whether that is a record index of each partition.
+    changes_columns = False  # Whether those who build statistics ask for others now and then.
     indexed_columns: Mapping[str, str] = MappingProxyType({})  # Secondary indexes beside it.
 
     def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
@@ -281,10 +284,16 @@ class World:
         engine = self.process_of(service).engine
         request = index_decisions.Request(
             names=self.indexes,
+            columns=self.columns_asked(service),
             secondary=self.indexed_columns,
             is_partitioned=self.builds_partitioned,
         )
         return bool(index_building.build_by(service, target, request, engine).built)
+
+    def columns_asked(self, service: Client) -> Sequence[str] | None:
+        """Return of which columns statistics are to be built; None where there are none."""
+        del service
+        return None
 
     @property
     def indexes(self) -> tuple[str, ...]:

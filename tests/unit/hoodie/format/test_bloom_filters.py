@@ -118,6 +118,12 @@ def test_filter_is_that_made_key_by_key(
     )
 
 
+def test_a_hash_without_a_positive_number_has_the_position_of_apache_hudi() -> None:
+    # Math.abs(Integer.MIN_VALUE % bits): there is no 2^31 among Java's numbers.
+    hashes = np.array([1 << 31, (1 << 32) - 7, 7], np.uint32)
+    assert bloom_filters.positions(hashes, 1000).tolist() == [(1 << 31) % 1000, 7, 7]
+
+
 @given(KEYS, st.sampled_from(TypeCode))
 def test_each_key_that_was_added_may_be_there(keys: list[str], type_code: TypeCode) -> None:
     found = Filter.decode(made(keys, type_code).stored(), "test")

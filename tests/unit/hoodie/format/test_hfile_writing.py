@@ -1,6 +1,7 @@
 """Writing HFiles: the same bytes for the same entries, and what is refused."""
 
 import io
+import pickle
 import struct
 from pathlib import Path
 
@@ -25,6 +26,43 @@ def test_bytes_do_not_depend_on_batches(step: int) -> None:
         writer.append(*columns(PAIRS[start : start + step]))
     writer.finish()
     assert sink.getvalue() == hfile(PAIRS, block_bytes=1000)
+
+
+def appended(*parts: list[tuple[bytes, bytes]], prepared: set[int]) -> bytes:
+    """Return a file of parts, of which those with some numbers were prepared elsewhere."""
+    options = Options(created_ms=1, block_bytes=1000)
+    sink = io.BytesIO()
+    writer = Writer(sink, options)
+    for number, part in enumerate(parts):
+        if number in prepared:
+            run = hfile_writing.prepare(*columns(part), options)
+            writer.append_run(pickle.loads(pickle.dumps(run)))
+        else:
+            writer.append(*columns(part))
+    writer.finish()
+    return sink.getvalue()
+
+
+def test_entries_that_were_prepared_are_read_as_the_others() -> None:
+    whole = appended(PAIRS[:1000], PAIRS[1000:1001], PAIRS[1001:], prepared={0, 1, 2})
+    mixed = appended(PAIRS[:10], PAIRS[10:1500], PAIRS[1500:], prepared={1})
+    for content in (whole, mixed):
+        reader = Reader.over("x.hfile", content)
+        assert pairs_of(reader.scan()) == PAIRS
+        found = reader.lookup(pa.array([b"key00000", b"key01000", b"key02999"]))
+        assert [key for key, _ in pairs_of([found])] == [b"key00000", b"key01000", b"key02999"]
+    assert appended(PAIRS, prepared={0}) == hfile(PAIRS, block_bytes=1000)
+    info, expected = (
+        Reader.over("x", each).file_info for each in (whole, appended(PAIRS, prepared=set()))
+    )
+    assert info == expected
+
+
+def test_entries_that_were_prepared_and_are_not_above_those_before_are_refused() -> None:
+    for parts in ((PAIRS[:10], PAIRS[9:20]), (PAIRS[5:10], PAIRS[:5])):
+        for prepared in ({0, 1}, {1}):
+            with pytest.raises(errors.InvalidInputError, match="expected ascending keys"):
+                appended(*parts, prepared=prepared)
 
 
 def test_blocks_are_filled_up_to_their_size_and_no_further() -> None:

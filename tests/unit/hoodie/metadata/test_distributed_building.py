@@ -10,6 +10,7 @@ import pytest
 
 from hoodie import errors, table
 from hoodie.engine import local, protocol
+from hoodie.metadata import initial_filters, initial_statistics
 from hoodie.model import settings, table_config
 from support.tables import index_copies
 from support.tables.tables import CONFIG, SmallTable
@@ -139,6 +140,29 @@ def test_indexes_are_the_same_whoever_reads_the_files(
         assert expected, name
         assert index_copies.base_files(there, name) == expected
     assert engine.maps
+
+
+@pytest.mark.parametrize("of_a_task", [1, 2])
+def test_indexes_are_the_same_however_files_are_dealt_to_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_a_task: int
+) -> None:
+    names = ("column_stats", "partition_stats", "bloom_filters")
+    small = written(tmp_path / "here", "mor")
+    there = index_copies.copied(small.path, "there")
+    built(small, small.path, local.LocalEngine(2), names)
+    monkeypatch.setattr(initial_statistics, "_FILES_OF_A_TASK", of_a_task)
+    monkeypatch.setattr(initial_statistics, "_TASKS_AT_ONCE", 1)
+    monkeypatch.setattr(initial_filters, "_OF_A_TASK", of_a_task)
+    monkeypatch.setattr(initial_filters, "_TASKS_MIN", 1)
+    engine = Elsewhere()
+    by_tasks = built(small, there, engine, names)
+    assert by_tasks.validate_metadata().is_right
+    for name in names[:2]:
+        expected = index_copies.base_files(small.path, name)
+        assert expected, name
+        assert index_copies.base_files(there, name) == expected
+    # Files of three partitions, some of them in the middle of a task or a wave of them.
+    assert engine.maps > 2
 
 
 def test_each_index_of_keys_is_one_exchange(tmp_path: Path) -> None:

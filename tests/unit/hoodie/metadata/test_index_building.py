@@ -10,7 +10,9 @@ from hoodie.model import instants, results, settings
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import where as filters
+from hoodie.storage import local
 from hoodie.timeline import contents, index_definitions
+from hoodie.write import sessions
 from support.tables.indexed_tables import ALL, BESIDE, CHAINED, KINDS, Indexed, rows_of
 from support.tables.tables import SmallTable
 
@@ -97,6 +99,76 @@ def test_files_of_a_table_of_buckets_have_filters_that_are_made_of_their_keys(
     opened = indexed.opened()
     assert opened.explain_read(where=filters.parse("id = 'none'")).steps[-1].left == 0
     assert len(indexed.small.rows(where=filters.parse("id = '3'"))) == 1
+
+
+def test_table_that_was_opened_before_finds_all_rows_while_its_statistics_are_built_again(
+    tmp_path: Path,
+) -> None:
+    """T-I15: what is logged meanwhile is of new rows alone, and excludes all others."""
+    indexed = Indexed(tmp_path / "t")
+    indexed.build(COLUMN_STATS, PARTITION_STATS)
+    before = indexed.opened()
+    indexed.drop(COLUMN_STATS, PARTITION_STATS)
+    found: list[int] = []
+
+    def hear(what: str) -> None:
+        if "reading" in what and not found:
+            indexed.upsert(0, 3, 1000)
+            rows = before.read(where=filters.parse("a < 100")).read_all()
+            found.append(rows.num_rows)
+
+    indexed.build(COLUMN_STATS, PARTITION_STATS, hear=hear)
+    expected = indexed.opened().read(where=filters.parse("a < 100")).read_all()
+    assert found == [expected.num_rows]
+    assert expected.num_rows
+
+
+def test_writer_that_opened_the_table_before_uses_the_index_at_its_next_batch(
+    tmp_path: Path,
+) -> None:
+    """IX8: it looks keys up there, and gathers what it has of files while it writes them."""
+    indexed = Indexed(tmp_path / "t", KINDS["cow"])
+    small = indexed.small
+    before = indexed.opened()
+    indexed.build(COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
+    session = before.begin_write(small.options("w", **indexed.more), list(rows_of(20, 26)[0]))
+    assert isinstance(session, sessions.WriteSession)
+    task = session.task
+    assert RECORD_INDEX in task.config.metadata_partitions
+    assert task.tracks_keys
+    assert task.statistics.has_bloom_filter
+    assert "a" in task.statistics.kinds
+    session.commit(small.write_files(session, rows_of(20, 26)))
+    indexed.names = (COLUMN_STATS, BLOOM_FILTERS)
+    indexed.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), [(PARTITION_STATS, "a < 100"), (RECORD_INDEX, "id = '3'")]
+)
+def test_table_that_was_opened_before_finds_all_rows_while_an_index_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str
+) -> None:
+    """T-I15: its base files are gone already, and its log files are not."""
+    indexed = Indexed(tmp_path / "t")
+    indexed.build(*{COLUMN_STATS: None, name: None})
+    before = indexed.opened()
+    indexed.upsert(20, 23, 1000)
+    asked = filters.parse(where)
+    expected = before.read(where=asked).read_all().num_rows
+    assert expected
+    found: list[int] = []
+    delete = local.LocalStorage.delete_unordered
+
+    def slowly(storage: local.LocalStorage, paths: list[str]) -> None:
+        bases = [each for each in paths if each.endswith(".hfile")]
+        delete(storage, bases)
+        found.append(before.read(where=asked).read_all().num_rows)
+        delete(storage, [each for each in paths if each not in bases])
+
+    monkeypatch.setattr(local.LocalStorage, "delete_unordered", slowly)
+    indexed.drop(name)
+    assert found == [expected]
 
 
 def test_index_that_is_being_built_is_not_used(tmp_path: Path) -> None:
