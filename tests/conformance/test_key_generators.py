@@ -198,21 +198,28 @@ def adopt(path: Path, kind: PeerTable) -> None:
     peer_ours.hoodie("adopt", path, "--index", *index, *options)
 
 
+def keyless(*, is_mor: bool, version: int) -> PeerTable:
+    """Return a table as Spark SQL creates it without a primary key."""
+    return replace(
+        made("region"),
+        record_key=(),
+        ordering=None,
+        merge_on_read=is_mor,
+        table_version=version,
+    )
+
+
+VERSIONS = (8,) if RELEASE.startswith("1.0.") else (9, 8)
+
+
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("is_mor", [True, False], ids=["mor", "cow"])
 def test_rows_are_added_to_a_table_without_a_record_key(
     is_mor: bool, judge: Judge, tmp_path: Path
 ) -> None:
     path = tmp_path / "keyless"
-    kind = replace(
-        made("region"),
-        record_key=(),
-        ordering=None,
-        merge_on_read=is_mor,
-        table_version=8 if RELEASE.startswith("1.0.") else 9,
-    )
+    kind = keyless(is_mor=is_mor, version=VERSIONS[0])
     options = kind.write_options()
-    del options["hoodie.datasource.write.recordkey.field"]
     written = [rows_of(kind, 1, 0, str(number)) for number in range(5)]
     judge.write(path, written[0], options, operation="insert")
     adopt(path, kind)
@@ -228,6 +235,58 @@ def test_rows_are_added_to_a_table_without_a_record_key(
     peer_ours.hoodie("delete", path, "--where", "region = 'us'")
     rows = rows.filter(pc.not_equal(rows.column("region"), "us").fill_null(True))
     assert_same_rows(judge.read(path), rows, ["id"])
+    peer_ours.hoodie("check", path)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("is_mor", [True, False], ids=["mor", "cow"])
+def test_rows_without_a_record_key_are_updated_by_both(
+    is_mor: bool, version: int, judge: Judge, tmp_path: Path
+) -> None:
+    """Rows of all columns alike are told apart by generated keys, which no update changes."""
+    path, kind = tmp_path / "keyless", keyless(is_mor=is_mor, version=version)
+    options = kind.write_options()
+    rows = pa.concat_tables([rows_of(kind, 1, 0), rows_of(kind, 1, 0)])
+    judge.write(path, rows, options, operation="insert")
+    adopt(path, kind)
+    peer_ours.Hoodie(table=kind, concurrency="single-writer").write(path, rows, "insert")
+    judge.execute(f"CREATE TABLE IF NOT EXISTS keyless USING hudi LOCATION '{path}'")
+    expected = {
+        row["_hoodie_record_key"]: row
+        for row in peer_ours.read(
+            path, "--columns", ",".join([*META, *rows.column_names])
+        ).to_pylist()
+    }
+    assert len(expected) == 4 * len(ROWS)
+
+    def ours(ts: int, where: str) -> None:
+        answer = peer_ours.hoodie("update", path, f"ts = {ts}", "--where", where)
+        assert answer["rows"] == 4
+
+    def theirs(ts: int, where: str) -> None:
+        judge.execute(f"UPDATE keyless SET ts = {ts} WHERE {where}")
+
+    try:
+        turns = ((ours, "a"), (theirs, "a"), (theirs, "b"), (ours, "b"), (ours, "c"), (theirs, "d"))
+        for ts, (update, key) in enumerate(turns, start=10):
+            update(ts, f"id = '{key}'")
+            for row in expected.values():
+                if row["id"] == key:
+                    row["ts"] = ts
+            names = [*META, *rows.column_names]
+            wanted = pa.Table.from_pylist(list(expected.values()))
+            found = judge.read(path, meta_columns=True).select(names)
+            assert_same_rows(found, wanted, ["_hoodie_record_key"])
+            found = peer_ours.read(path, "--columns", ",".join(names))
+            assert_same_rows(found, wanted, ["_hoodie_record_key"])
+            if is_mor and ts % 2:
+                peer_ours.hoodie("compact", path)
+        ours_again = peer_ours.hoodie("delete", path, "--where", "id = 'd'")
+        assert ours_again["rows"] == 4
+        assert len(judge.read(path)) == len(peer_ours.read(path)) == 3 * len(ROWS)
+    finally:
+        judge.execute("DROP TABLE keyless")
     peer_ours.hoodie("check", path)
 
 

@@ -48,6 +48,7 @@ _COMMANDS = {
     "sql": ("Tables", "Query tables by DuckDB."),
     "changes": ("Tables", "Read what changed in a table since a position."),
     "history": ("Tables", "Show what became of one row: each write that changed it."),
+    "update": ("Tables", "Set columns of the rows that match a filter, in one commit."),
     "delete": ("Tables", "Delete the rows that match a filter, in one commit."),
     "adopt": ("Tables", "State the index and time zone of a table that Apache Hudi made."),
     "drop": ("Tables", "Delete a table with all of its files."),

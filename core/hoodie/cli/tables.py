@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hoodie import environment, table
 from hoodie.cli import progress
+from hoodie.door import writers
 from hoodie.engine.progress import ProgressEngine
 
 
@@ -16,11 +17,22 @@ def watched(env: environment.Environment, display: progress.Display) -> environm
     return replace(env, engine=ProgressEngine(env.engine, report))
 
 
-def open_table(uri: str, env: environment.Environment, display: progress.Display) -> table.Table:
+def open_table(
+    uri: str,
+    env: environment.Environment,
+    display: progress.Display,
+    writer: writers.Writer | None = None,
+) -> table.Table:
     """Open a table.
+
+    Args:
+        uri: Its root.
+        env: The environment.
+        display: Shows what is done.
+        writer: On whose behalf `Table.update` and the like change it; as of `table.Table`.
 
     Raises:
         NotFoundError: There is none.
     """
     display.phase("opening the table")
-    return table.open_table(uri, watched(env, display))
+    return table.open_table(uri, watched(env, display), writer)

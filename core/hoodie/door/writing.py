@@ -1,5 +1,6 @@
 """Writes as people ask for them: rows in any form, keys or a filter, one commit each."""
 
+import decimal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
@@ -10,7 +11,7 @@ from pyarrow import dataset
 
 from hoodie import environment, errors
 from hoodie.door import filters, inputs, outcomes, writers
-from hoodie.model import column_names, commits, predicates, results, schemas
+from hoodie.model import column_names, commits, predicates, results, schemas, table_config
 from hoodie.services import definition
 from hoodie.transaction import manager
 from hoodie.write import sessions
@@ -140,6 +141,11 @@ def _delete_keys(
     job: Job, values: list[object], options: sessions.WriteOptions
 ) -> outcomes.Written:
     fields = job.target.config.record_key_fields
+    if not fields:
+        raise errors.InvalidInputError(
+            f"delete by keys: {job.target.storage.uri} has no record key, expected where=..., a "
+            "filter of the rows"
+        )
     if len(fields) != 1:
         raise errors.InvalidInputError(
             f"delete by keys: the record key of {job.target.storage.uri} is {', '.join(fields)}, "
@@ -185,13 +191,14 @@ def update(
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
     options = job.options(commits.Operation.UPSERT, batch_id)
-    changes = _changes(job, values)
+    changes = changes_of(values, job.target.config, job.columns)
     full = pa.schema([*schemas.meta_fields(), *job.columns])
     found = filters.filter_of(where, full)
 
     def select() -> pa.Table:
         _check_columns(job)
-        rows = _selected(job, job.columns.names, found)
+        meta = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
+        rows = _selected(job, [*meta, *job.columns.names], found)
         changed = {
             name: _evaluated(name, change, rows, job.columns.field(name).type)
             for name, change in changes.items()
@@ -224,17 +231,29 @@ def _check_columns(job: Job) -> None:
         )
 
 
-def _changes(job: Job, values: Mapping[str, Value]) -> dict[str, pc.Expression]:
+def changes_of(
+    values: Mapping[str, Value], config: table_config.TableConfig, columns: pa.Schema
+) -> dict[str, pc.Expression]:
+    """Return what an update sets columns to.
+
+    Args:
+        values: As of `front.Front.update`.
+        config: The table's.
+        columns: The table's.
+
+    Raises:
+        InvalidInputError: They are malformed, or one changes a key.
+        NotFoundError: There is no such column.
+    """
     if not values or not hasattr(values, "items"):
         raise errors.InvalidInputError(
             "update: expected a dict of columns and what they are set to, such as {'fare': 0}"
         )
-    config = job.target.config
     fixed = {*config.record_key_fields, *config.partition_fields}
     found = {}
     for name, value in values.items():
-        if name not in job.columns.names:
-            raise errors.NotFoundError(column_names.absence(name, job.columns.names))
+        if name not in columns.names:
+            raise errors.NotFoundError(column_names.absence(name, columns.names))
         if name in fixed:
             raise errors.InvalidInputError(
                 f"update: column {name!r} is part of the record key or of the partition, which say "
@@ -248,14 +267,34 @@ def _changes(job: Job, values: Mapping[str, Value]) -> dict[str, pc.Expression]:
                 f"update: column {name!r} is set to null, which changes nothing in a table with "
                 "partial updates"
             )
-        kind = job.columns.field(name).type
+        kind = columns.field(name).type
         try:
-            found[name] = pc.scalar(pa.scalar(value, kind))
+            found[name] = pc.scalar(_scalar(value, kind))
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
             raise errors.InvalidInputError(
                 f"update: column {name!r} is {kind}, and {value!r:.80} is not one: {error}"
             ) from error
     return found
+
+
+def _scalar(value: object, kind: pa.DataType) -> pa.Scalar:
+    """Return a literal in a column's type, by the rules of filters.
+
+    Raises:
+        ArrowException, TypeError, OverflowError, ValueError: It is not of that type.
+    """
+    is_number = isinstance(value, int | float | decimal.Decimal)
+    if is_number and pa.types.is_temporal(kind):
+        raise TypeError("a number would be taken for days or for parts of a second")
+    if isinstance(value, str) and not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return predicates.of_text(value, kind)
+    if pa.types.is_integer(kind) and isinstance(value, float | decimal.Decimal):
+        if value % 1:
+            raise ValueError("a fraction would be cut off")
+        value = int(value)
+    if isinstance(value, decimal.Decimal) and pa.types.is_floating(kind):
+        value = float(value)
+    return pa.scalar(value, kind)
 
 
 def _evaluated(

@@ -16,6 +16,10 @@ Grammar (words in any case; names may be quoted with double quotes, `""` stands 
 A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'. A
 name alone is a column of truth values. `like` finds how a text begins: a `%` at its end is the only
 pattern.
+
+`hoodie update` takes what columns are set to in the same words:
+
+    assignments = name "=" ( literal | null ) { "," name "=" ( literal | null ) }
 """
 
 import decimal
@@ -52,6 +56,7 @@ _COMPARATORS = {
     ">": predicates.Comparator.GT,
     ">=": predicates.Comparator.GE,
 }
+_HOLDERS = {"filter": "a filter", "assignment": "an assignment"}
 _ANY_TEXT, _ANY_CHARACTER = "%_"
 _SURROGATES = range(0xD800, 0xE000)
 _RESERVED = frozenset(("and", "or", "not", "in", "is", "null", "true", "false"))
@@ -71,6 +76,25 @@ def parse(text: str) -> predicates.Predicate:
     return predicate
 
 
+def parse_assignments(text: str) -> dict[str, predicates.Literal | None]:
+    """Return what columns are set to.
+
+    Raises:
+        InvalidInputError: The text is no list of assignments, or sets a column twice.
+    """
+    if len(text) > LENGTH_MAX:
+        raise errors.InvalidInputError(f"the assignments are longer than {LENGTH_MAX} characters")
+    parser = _Parser(text, "assignment")
+    found = dict([parser.assignment()])
+    while parser.has_more():
+        name, value = parser.assignment()
+        if name in found:
+            raise errors.InvalidInputError(f"assignment {text!r} sets column {name!r} twice")
+        found[name] = value
+    parser.expect_end("a comma or the end: a value is a number, a 'text', true, false or null")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     kind: str
@@ -86,8 +110,9 @@ class _Token:
 class _Parser:
     """Recursive descent over the tokens, one token ahead."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, what: str = "filter") -> None:
         self._text = text
+        self._what = what
         self._tokens = self._scan()
         self._next = next(self._tokens)
 
@@ -100,10 +125,20 @@ class _Parser:
             operands.append(self._term(depth))
         return operands[0] if len(operands) == 1 else predicates.Or(tuple(operands))
 
-    def expect_end(self) -> None:
+    def expect_end(self, expected: str = "and, or, or the end") -> None:
         """Refuse anything left over."""
         if self._next.kind != "end":
-            self._refuse("and, or, or the end")
+            self._refuse(expected)
+
+    def has_more(self) -> bool:
+        """Read a comma, if there is one."""
+        return self._accept(",")
+
+    def assignment(self) -> tuple[str, predicates.Literal | None]:
+        """Read a column, and what it is set to."""
+        column = self._name()
+        self._expect("=")
+        return column, None if self._accept("null") else self._literal()
 
     def _term(self, depth: int) -> predicates.Predicate:
         operands = [self._factor(depth)]
@@ -214,7 +249,7 @@ class _Parser:
     def _refuse(self, expected: str) -> NoReturn:
         found = repr(self._next.value) if self._next.kind != "end" else "the end"
         raise errors.InvalidInputError(
-            f"filter {self._text!r}, character {self._next.position + 1}: found {found}, "
+            f"{self._what} {self._text!r}, character {self._next.position + 1}: found {found}, "
             f"expected {expected}"
         )
 
@@ -225,8 +260,8 @@ class _Parser:
             if match is None or match.lastgroup is None:
                 at = position + len(self._text[position:]) - len(self._text[position:].lstrip())
                 raise errors.InvalidInputError(
-                    f"filter {self._text!r}, character {at + 1}: {self._text[at]!r} begins nothing "
-                    "that a filter holds"
+                    f"{self._what} {self._text!r}, character {at + 1}: {self._text[at]!r} begins "
+                    f"nothing that {_HOLDERS[self._what]} holds"
                 )
             position = match.end()
             yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))

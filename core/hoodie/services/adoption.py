@@ -166,6 +166,7 @@ def check(
         raise errors.ConfigurationError(
             f"{target.storage.uri} is not distributed over {target.config.bucket_count} buckets by "
             f"{', '.join(target.config.bucket_fields)}: {found[0].subject} {found[0].message}{more}"
+            "; expected the hoodie.bucket.index.num.buckets of its Spark writers, or another index"
         )
 
 

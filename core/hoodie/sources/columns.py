@@ -25,7 +25,9 @@ def choose(
         InvalidInputError: A column is not in the input, not in the table, or there twice.
     """
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise errors.InvalidInputError(f"{origin}: column {repeated[0]!r} is given twice")
+        raise errors.InvalidInputError(
+            f"{origin}: column {repeated[0]!r} is given twice: expected names that differ"
+        )
     chosen = mapping(source) or renamed(names, source, origin)
     check_known(chosen, schema, origin)
     for wanted in chosen.values():

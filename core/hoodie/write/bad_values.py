@@ -6,7 +6,9 @@ import pyarrow.compute as pc
 from hoodie import errors
 
 
-def refuse(name: str, values: pa.Array, is_bad: pa.Array, problem: str) -> None:
+def refuse(
+    name: str, values: pa.Array, is_bad: pa.Array, problem: str, expected: str = "other values"
+) -> None:
     """Raise when some values of a column are bad.
 
     Args:
@@ -14,6 +16,7 @@ def refuse(name: str, values: pa.Array, is_bad: pa.Array, problem: str) -> None:
         values: Its values.
         is_bad: A boolean for each, or null, which is not bad.
         problem: What the column has then.
+        expected: What it should have.
 
     Raises:
         InvalidInputError: With the number of bad values and the first of them.
@@ -22,7 +25,8 @@ def refuse(name: str, values: pa.Array, is_bad: pa.Array, problem: str) -> None:
     if count:
         bad = values.filter(is_bad)
         raise errors.InvalidInputError(
-            f"column {name!r} has {problem}, in {count} of {len(values)} rows{example(bad)}"
+            f"column {name!r} has {problem}, in {count} of {len(values)} rows{example(bad)}: "
+            f"expected {expected}"
         )
 
 

@@ -181,19 +181,24 @@ def of_outlines(outlines: Sequence[Outline], config: table_config.TableConfig) -
 def of_stored(
     records: pa.Table, config: table_config.TableConfig, schema: schemas.TableSchema
 ) -> Batch:
-    """Return a batch that deletes records of a table, whatever its keys were made of.
+    """Return a batch of records of a table that keep key and partition, whatever made these.
 
     Args:
-        records: Their `_hoodie_record_key` and `_hoodie_partition_path`.
+        records: Their `_hoodie_record_key` and `_hoodie_partition_path`, and of an update all
+            columns of the table.
         config: The table's configuration.
         schema: The table's columns.
+
+    Raises:
+        InvalidInputError: A value is null where the table has none, or an ordering value is.
     """
+    _check_ordering(records, config)
     record_keys = records.column(schemas.RECORD_KEY).combine_chunks().cast(pa.string())
     partition_paths = records.column(schemas.PARTITION_PATH).combine_chunks()
     index = tables.index_of(config)
     return Batch(
         data=schemas.conform(records, schema).combine_chunks(),
-        carried=frozenset(),
+        carried=frozenset(records.column_names) & frozenset(schema.arrow.names),
         record_keys=record_keys,
         groups=_split(
             partition_paths.dictionary_encode(), index.tag(record_keys), index.bucket_count
@@ -254,9 +259,10 @@ def _check_adds(config: table_config.TableConfig, operation: commits.Operation) 
     """Check that rows without keys are only added, and that no key decides where."""
     if not operation.adds_rows:
         raise errors.UnsupportedError(
-            f"table {config.name!r} has no record key, so that rows can only be added to it: "
+            f"table {config.name!r} has no record key, so that no row says which one it replaces: "
             f"expected the operation insert, bulk_insert or an overwrite, not "
-            f"{operation.value.lower()}"
+            f"{operation.value.lower()}; rows that are there are changed, or deleted, by a filter "
+            "(hoodie update --where, hoodie delete --where, Table.update, Table.delete)"
         )
     if not config.looks_keys_up:
         raise errors.UnsupportedError(

@@ -69,8 +69,23 @@ def check_table(
         UnsupportedError: The table does not say how records are found.
         ConfigurationError: Non-blocking mode lacks something; all of it is named.
     """
-    missing = []
     is_non_blocking = mode is settings.ConcurrencyMode.NON_BLOCKING
+    missing = _lacking(config, is_non_blocking=is_non_blocking)
+    if missing and is_non_blocking:
+        others = ". Expected a single or an optimistic writer"
+        raise errors.ConfigurationError(
+            f"{settings.ConcurrencyMode.NON_BLOCKING.value} on table {config.name!r} needs "
+            f"{' and '.join(missing)}{'' if _lacking(config, is_non_blocking=False) else others}"
+        )
+    if missing:
+        raise errors.UnsupportedError(
+            f"writing table {config.name!r} needs {' and '.join(missing)}"
+        )
+
+
+def _lacking(config: table_config.TableConfig, *, is_non_blocking: bool) -> list[str]:
+    """Return what a table lacks to be written."""
+    missing = []
     if is_non_blocking and config.is_copy_on_write:
         # Writers that join later need logs to join: a base file has one writer.
         missing.append(f"table type MERGE_ON_READ, it is {config.table_type.value}")
@@ -84,15 +99,7 @@ def check_table(
     of_paths = partition_columns.write_refusal(config)
     if of_paths is not None:
         missing.append(of_paths)
-    if missing and is_non_blocking:
-        raise errors.ConfigurationError(
-            f"{settings.ConcurrencyMode.NON_BLOCKING.value} on table {config.name!r} needs "
-            f"{' and '.join(missing)}"
-        )
-    if missing:
-        raise errors.UnsupportedError(
-            f"writing table {config.name!r} needs {' and '.join(missing)}"
-        )
+    return missing
 
 
 def counts_refusal(

@@ -33,6 +33,8 @@ _UNESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _BAD_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f]")
 _PARENT = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 _METADATA_FOLDER = ".hoodie"
+_NO_BUCKETS = "other values, or a table with an index without buckets, such as simple"
+_ENCODED = "other values, or a table that encodes them (hoodie create --url-encode)"
 ROW_WRITER_KEY = "hoodie.datasource.write.row.writer.enable"
 """Apache Hudi's option that makes its bulk insert write rows, or records as other writes do."""
 # Years of four digits, which every date library prints alike.
@@ -58,12 +60,20 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
     hashed = tables.index_of(config).parsed_fields
     if len(fields) == 1:
         bad_values.refuse(
-            fields[0], texts[0], _is_missing(texts[0]), "null or empty, which is not a record key"
+            fields[0],
+            texts[0],
+            _is_missing(texts[0]),
+            "null or empty, which is not a record key",
+            "a value in each row",
         )
         if hashed:
             is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
             bad_values.refuse(
-                fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list"
+                fields[0],
+                texts[0],
+                is_both,
+                "a comma and a colon, which Hudi takes for a list",
+                _NO_BUCKETS,
             )
         if not key_generators.names_fields(config):
             return texts[0]
@@ -216,7 +226,8 @@ def _segments(
         problem = _problem(folders, is_first=is_first)
         problem = problem or _loss(value, name, config)
         if problem is not None:
-            bad_values.refuse(name, text, pc.equal(text, value), problem)
+            expected = "other values" if config.is_url_encoded else _ENCODED
+            bad_values.refuse(name, text, pc.equal(text, value), problem, expected)
         # Null, the empty text and the default partition's own name are one part.
         places[place] = numbers.setdefault("/".join(folders), len(numbers))
     return list(numbers), places[encoded.indices.to_numpy()]
@@ -355,20 +366,27 @@ def _composite(
     for text in texts[1:]:
         is_missing = pc.and_(is_missing, _is_missing(text))
     bad_values.refuse(
-        ", ".join(config.record_key_fields), keys, is_missing, "null or empty altogether"
+        ", ".join(config.record_key_fields),
+        keys,
+        is_missing,
+        "null or empty altogether",
+        "a value in one of the columns at least",
     )
     return keys
 
 
 def _check_parsed(name: str, text: pa.Array, *, is_hashed: bool) -> None:
     """Refuse texts that Hudi would not parse out of a key again."""
-    bad_values.refuse(
-        name, text, pc.match_substring(text, ","), "a comma, which separates key fields"
-    )
+    has_comma = pc.match_substring(text, ",")
+    bad_values.refuse(name, text, has_comma, "a comma, which separates key fields", _NO_BUCKETS)
     if not is_hashed:
         is_trap = pc.match_substring(text, ":")
         bad_values.refuse(
-            name, text, is_trap, "a colon, which a field that is not hashed may not hold"
+            name,
+            text,
+            is_trap,
+            "a colon, which a field that is not hashed may not hold",
+            _NO_BUCKETS,
         )
 
 

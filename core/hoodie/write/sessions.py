@@ -467,14 +467,7 @@ def delete_selected(
     """
     config = target.config
     columns = list(dict.fromkeys([*config.partition_fields, *config.record_key_fields]))
-    return _write_selected(
-        target,
-        columns,
-        select,
-        lambda rows: batches.of_stored(rows, config, target.schema),
-        options,
-        env,
-    )
+    return _write_selected(target, columns, select, options, env)
 
 
 def update_selected(
@@ -487,7 +480,9 @@ def update_selected(
 
     Args:
         target: The table.
-        select: Returns all columns of the records, changed, as the table is now.
+        select: Returns `_hoodie_record_key`, `_hoodie_partition_path` and all columns of the
+            records, changed, as the table is now. They stay in their file groups, whatever their
+            keys were made of: in a table without key fields, too.
         options: Of an upsert.
         env: Time, ids, threads.
 
@@ -496,21 +491,13 @@ def update_selected(
         WriteConflictError: It lost each time.
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
-    return _write_selected(
-        target,
-        target.schema.arrow.names,
-        select,
-        lambda rows: _prepared(target, rows, options),
-        options,
-        env,
-    )
+    return _write_selected(target, target.schema.arrow.names, select, options, env)
 
 
 def _write_selected(
     target: manager.Target,
     columns: Sequence[str],
     select: Callable[[], pa.Table],
-    prepare: Callable[[pa.Table], batches.Batch],
     options: WriteOptions,
     env: environment.Environment,
 ) -> results.WriteResult | None:
@@ -522,7 +509,7 @@ def _write_selected(
             return session
         try:
             rows = select()
-            batch = prepare(rows)
+            batch = batches.of_stored(rows, target.config, target.schema)
         except BaseException:
             session.abort(has_tasks_left=False)
             raise

@@ -253,8 +253,8 @@ def _stored(
 
 
 def _generates_keys(task: WriteTask) -> bool:
-    has_rows = task.operation is not commits.Operation.DELETE
-    return has_rows and not task.config.record_key_fields
+    # What is updated or deleted has the key that it was added with.
+    return task.operation.adds_rows and not task.config.record_key_fields
 
 
 def _indexes(

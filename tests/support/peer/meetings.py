@@ -1,16 +1,19 @@
 """A random table of Apache Hudi that it and we change in turn, compared after each step."""
 
 import collections
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from support.peer import chains, peer_ours, strangers
-from support.peer.judge import Judge, JudgeError, Query
+from support.peer.judge import Gate, Judge, JudgeError, JudgeLostError, Query, Settings
 from support.peer.peer_cases import Model
-from support.peer.peer_options import filesystem_lock
+from support.peer.peer_options import PeerTable, filesystem_lock
 from support.peer.peer_rows import assert_same_rows
 
 _FRESH = 100
@@ -21,6 +24,20 @@ _CONFLICT = 17
 _SELDOM = 3
 """Some readers of changes pull after so many steps."""
 _WRITES = {"commit", "deltacommit"}
+_SPECIAL = {
+    "savepoint",
+    "rollback",
+    strangers.COPIED,
+    *strangers.UPGRADED_BY,
+    "killed upsert",
+    "killed insert",
+}
+_HEARTBEATS = {"hoodie.client.heartbeat.interval_in_ms": "1000"}
+"""Of tables whose writers are killed: the others see it within seconds."""
+_EXPIRY_S = 5
+_WAIT_S = 60
+_POLL_S = 0.005
+_UNSUPPORTED = 21
 
 
 class DifferenceError(AssertionError):
@@ -31,28 +48,39 @@ class Meeting:
     """One table at work."""
 
     def __init__(self, judge: Judge, stranger: strangers.Stranger, folder: Path) -> None:
-        self.judge, self.stranger = judge, stranger
-        self.path = folder / "table"
-        made = stranger.table
-        self.made = made
+        self.judge, self.stranger, self.folder = judge, stranger, folder
         self.is_adopted = False
-        self.options = made.occ_options(filesystem_lock())
-        self.ours = peer_ours.Hoodie(table=made, concurrency="occ")
+        made = stranger.table
         by_key = made if not stranger.is_global else replace(made, partition_by=())
+        by_key = replace(by_key, record_key=stranger.row_key)
         self.model = Model(table=by_key, schema=stranger.schema)
         self.counts: collections.Counter[str] = collections.Counter()
-        self.chains = {
-            "increments": chains.Chain(self.path, has_images=False),
-            "seldom increments": chains.Chain(self.path, has_images=False),
-            "change data": chains.Chain(self.path, has_images=True),
-            "seldom change data": chains.Chain(self.path, has_images=True),
-        }
         self.looks = 0
-        self.savepoint: tuple[str, dict[tuple[object, ...], dict[str, object]]] | None = None
+        self.kills = 0
+        self._become(folder / "table", stranger.before or made)
+
+    def _become(self, path: Path, made: PeerTable) -> None:
+        """Go on with a table of a kind."""
+        self.path, self.made = path, made
+        self.options = made.occ_options(filesystem_lock())
+        settings = _HEARTBEATS if self.stranger.has_kills else {}
+        self.options |= settings
+        self.ours = peer_ours.Hoodie(table=made, concurrency="occ", settings=settings)
+        self.chains = {
+            "increments": chains.Chain(path, has_images=False),
+            "seldom increments": chains.Chain(path, has_images=False),
+            "change data": chains.Chain(path, has_images=True),
+            "seldom change data": chains.Chain(path, has_images=True),
+        }
 
     @property
     def key(self) -> list[str]:
-        return [*self.made.record_key, *self.made.partition_columns]
+        return [*self.stranger.row_key, *self.made.partition_columns]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the table is still one that we refuse."""
+        return self.made is self.stranger.before
 
     def run(self) -> str:
         """Do all steps; return what became of the table."""
@@ -62,6 +90,8 @@ class Meeting:
                 if refusal is not None:
                     return f"adoption is refused: {refusal}"
             self._take(step)
+            if not (self.path / ".hoodie").exists():
+                return "Apache Hudi does not make such a table"
         self._check()
         for name, chain in self.chains.items():
             self.counts[f"changes pulled as {name}"] = sum(chain.counts.values())
@@ -83,7 +113,8 @@ class Meeting:
         try:
             act(step)
         except JudgeError as error:
-            self._learn()  # What failed halfway may have taken effect.
+            if (self.path / ".hoodie").exists():
+                self._learn()  # What failed halfway may have taken effect.
             self.counts["refused by Apache Hudi"] += 1
             print(f"    {step}: Apache Hudi: {error.causes[-1].message[:200]}", flush=True)
         except peer_ours.CommandFailedError as error:
@@ -95,16 +126,22 @@ class Meeting:
             print(f"    {step}: {error}", flush=True)
         else:
             self.counts[step.who] += 1
-        self._look(str(step))
+        if (self.path / ".hoodie").exists():
+            self._look(str(step))
 
     def _rows(self, step: strangers.Step) -> pa.Table:
         numbers: Sequence[int] = step.numbers
-        if step.what in {"insert", "bulk_insert"}:
+        is_keyless = not self.made.record_key and step.what != "insert_overwrite"
+        is_change = step.what in {"update", "delete where", "merge"}
+        if step.what in {"insert", "bulk_insert"} or (is_keyless and not is_change):
             numbers = [_FRESH * step.ts + each for each in numbers]
         return self.stranger.rows(numbers, step.ts)
 
     def _theirs(self, step: strangers.Step) -> None:
         path, options, rows = self.path, self.options, self._rows(step)
+        if step.what in _SPECIAL:
+            self._special(step, rows)
+            return
         match step.what:
             case "compact":
                 instant = self.judge.schedule_compaction(path, options)
@@ -127,17 +164,27 @@ class Meeting:
                 )
             case "update" | "delete where" | "merge" | "add column":
                 self._change_by_sql(step, rows)
-            case "savepoint":
-                self._restore(step)
-            case "rollback":
-                last = [each for each in self.judge.timeline(path) if each.completion_time]
-                # Without its first commit a table has no columns.
-                if len(last) > 1 and last[-1].action in _WRITES:
-                    self.judge.rollback(path, last[-1].requested_time, options)
-                    self._learn()
             case operation:
                 self.judge.write(path, rows, options, operation=operation)
                 self._follow(step, rows)
+
+    def _special(self, step: strangers.Step, rows: pa.Table) -> None:
+        """Do what is more than a write or a service."""
+        match step.what:
+            case "savepoint":
+                self._restore(step)
+            case strangers.COPIED:
+                self._copy()
+            case how if how in strangers.UPGRADED_BY:
+                self._upgrade(how, step, rows)
+            case "rollback":
+                last = [each for each in self.judge.timeline(self.path) if each.completion_time]
+                # Without its first commit a table has no columns.
+                if len(last) > 1 and last[-1].action in _WRITES:
+                    self.judge.rollback(self.path, last[-1].requested_time, self.options)
+                    self._learn()
+            case _:
+                self._kill_theirs(step, rows)
 
     def _ours(self, step: strangers.Step) -> None:
         lock = ("--lock", "filesystem")
@@ -154,11 +201,19 @@ class Meeting:
             case "archive":
                 peer_ours.hoodie("archive", self.path, "--keep-min", "2", "--keep-max", "3", *lock)
             case "delete where":
-                where = _where(self.made.record_key[0], rows)
+                where = _where(self.key[0], rows)
                 peer_ours.hoodie(
                     "delete", self.path, "--where", where, "--concurrency", "occ", *lock
                 )
                 self._forget(rows)
+            case "update":
+                where, changed = _where(self.key[0], rows), self.stranger.columns[-1].name
+                arguments = ("update", self.path, f"{changed} = null", "--where", where)
+                peer_ours.hoodie(*arguments, "--concurrency", "occ", *lock)
+                for row in self._chosen(rows):
+                    self.model.rows[row] = {**self.model.rows[row], changed: None}
+            case "killed upsert" | "killed insert":
+                self._kill_ours(step, rows)
             case operation:
                 self.ours.write(self.path, rows, operation)
                 self._follow(step, rows)
@@ -181,11 +236,14 @@ class Meeting:
 
     def _forget(self, rows: pa.Table) -> None:
         """Have the dictionary forget rows by their first key field, in whatever partition."""
-        name = self.made.record_key[0]
-        gone = set(map(str, _quotable(rows.column(name).to_pylist())))
-        self.model.rows = {
-            key: each for key, each in self.model.rows.items() if str(each[name]) not in gone
-        }
+        for key in self._chosen(rows):
+            del self.model.rows[key]
+
+    def _chosen(self, rows: pa.Table) -> list[tuple[object, ...]]:
+        """Return the keys of the rows that a filter by their first key field keeps."""
+        name = self.key[0]
+        wanted = set(map(str, _quotable(rows.column(name).to_pylist())))
+        return [key for key, each in self.model.rows.items() if str(each[name]) in wanted]
 
     def _learn(self) -> None:
         """Have the dictionary hold what Apache Hudi reads."""
@@ -193,7 +251,7 @@ class Meeting:
         self.model.upsert(self.judge.read(self.path).to_pylist())
 
     def _change_by_sql(self, step: strangers.Step, rows: pa.Table) -> None:
-        name, key = self.made.name, self.made.record_key[0]
+        name, key = self.made.name, self.key[0]
         self._sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.path}'")
         match step.what:
             case "update":
@@ -239,7 +297,8 @@ class Meeting:
         time_of = writes[-1].requested_time
         before = dict(self.model.rows)
         self.judge.sql(f"CALL create_savepoint(path => '{self.path}', commit_time => '{time_of}')")
-        self.judge.write(self.path, self._rows(step), self.options)
+        operation = "upsert" if self.made.record_key else "insert"
+        self.judge.write(self.path, self._rows(step), self.options, operation=operation)
         self.judge.sql(
             f"CALL rollback_to_savepoint(path => '{self.path}', instant_time => '{time_of}')"
         )
@@ -247,6 +306,119 @@ class Meeting:
         self.model.rows = before
         if writes[-1] != completed[-1]:
             self._learn()  # What came after that write is taken back, too.
+
+    def _upgrade(self, how: str, step: strangers.Step, rows: pa.Table) -> None:
+        """Have Apache Hudi make a table of version 6 one of a later version."""
+        made = self.stranger.table
+        later = made.occ_options(filesystem_lock()) | {"hoodie.write.auto.upgrade": "true"}
+        if how == strangers.UPGRADED_BY[0]:
+            self.judge.write(self.path, rows, later)
+            self._follow(step, rows)
+        else:
+            name, version = made.name, {8: "EIGHT", 9: "NINE"}[made.table_version]
+            self._sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.path}'")
+            self.judge.sql(f"CALL upgrade_table(table => '{name}', to_version => '{version}')")
+        self._become(self.path, made)
+
+    def _copy(self) -> None:
+        """Have Apache Hudi copy a table without meta columns to one that has them."""
+        rows = self.judge.read(self.path)
+        path = self.folder / "copy"
+        options = self.stranger.table.occ_options(filesystem_lock())
+        self.judge.write(path, rows, options, operation="insert")
+        self._become(path, self.stranger.table)
+
+    def _kill_theirs(self, step: strangers.Step, rows: pa.Table) -> None:
+        """Kill a JVM of Apache Hudi in its write."""
+        self.kills += 1
+        gate = Gate(self.folder / f"gate-{self.kills}")
+        settings = Settings(name=f"victim-{self.kills}", memory_mb=1024)
+        victim = Judge(self.folder / "victims", settings)
+        operation = step.what.removeprefix("killed ")
+        failed: list[JudgeError] = []
+
+        def write() -> None:
+            try:
+                victim.write(self.path, rows, self.options, operation=operation, gate=gate)
+            except JudgeLostError:
+                pass
+            except JudgeError as error:
+                failed.append(error)
+
+        victim.start()
+        try:
+            writing = threading.Thread(target=write)
+            writing.start()
+            _wait_for(lambda: gate.is_reached or not writing.is_alive())
+            if step.delay_ms:
+                gate.open()
+                time.sleep(step.delay_ms / 1000)
+        finally:
+            victim.kill()
+        writing.join()
+        self._settle(rows)
+        if failed:
+            raise failed[0]
+
+    def _kill_ours(self, step: strangers.Step, rows: pa.Table) -> None:
+        """Kill a process of ours in its write."""
+        self.kills += 1
+        source = self.folder / f"killed-{self.kills}.parquet"
+        pq.write_table(rows, source)
+        operation = step.what.removeprefix("killed ")
+        arguments = peer_ours.write_arguments(self.path, source, operation, self.ours.settings)
+        arguments += ["--concurrency", "occ", "--writer-id", f"victim-{self.kills}"]
+        before = self._begun()
+        process = peer_ours.start(*arguments, "--lock", "filesystem")
+        try:
+            _wait_for(lambda: self._begun() != before or process.poll() is not None)
+            time.sleep(step.delay_ms / 1000)
+        finally:
+            process.kill()
+            said, _ = process.communicate()
+        if process.returncode > 0:
+            raise peer_ours.CommandFailedError(list(map(str, arguments)), process.returncode, said)
+        self._settle(rows)
+
+    def _begun(self) -> set[str]:
+        return {each.name for each in (self.path / ".hoodie" / "timeline").glob("*.requested")}
+
+    def _settle(self, rows: pa.Table) -> None:
+        """Have the dictionary hold all that a killed writer wrote, or nothing; free its lock."""
+        lock = peer_ours.hoodie("lock", "explain", self.path, "--lock", "filesystem")
+        if lock["holder"] is not None:
+            holder = ("--holder", lock["holder"]["id"])
+            peer_ours.hoodie("lock", "break", self.path, "--lock", "filesystem", *holder)
+        before = dict(self.model.rows)
+        self.model.upsert(rows.to_pylist())
+        found = self.judge.read(self.path)
+        try:
+            assert_same_rows(found, self.model.content(), self.key)
+        except AssertionError:
+            self.model.rows = before
+        else:
+            self.counts["completed before they were killed"] += 1
+
+    def _look_refused(self, step: str) -> None:
+        """Have us refuse a table, by a sentence that names why and the way out."""
+        is_old = self.made.table_version < 8
+        expected = ("version 6", "upgrade") if is_old else ("populate.meta.fields", "copy them")
+        rows = self.folder / "refused.parquet"
+        pq.write_table(self.stranger.rows(range(1), 1), rows)
+        for command in (
+            ("read", self.path),
+            ("adopt", self.path, *self.stranger.adoption, "--dry-run"),
+            ("write", self.path, "--input", rows),
+            ("check", self.path),
+        ):
+            try:
+                peer_ours.hoodie(*command)
+            except peer_ours.CommandFailedError as error:
+                is_named = all(each in str(error) for each in expected)
+                if error.exit_code == _UNSUPPORTED and is_named:
+                    continue
+                raise DifferenceError(f"after {step}: {error}") from error
+            raise DifferenceError(f"after {step}: hoodie {command[0]} does not refuse the table")
 
     def _mend_metadata(self) -> None:
         """Make a metadata table again that a restore of Apache Hudi took a clean off."""
@@ -261,6 +433,9 @@ class Meeting:
             "Apache Hudi": lambda: self.judge.read(self.path),
             "hoodie": lambda: peer_ours.read(self.path),
         }
+        if self.is_refused:
+            del readers["hoodie"]
+            self._look_refused(step)
         if self.made.metadata_table:
             by_metadata = Query(
                 use_metadata_table=True, options={"hoodie.enable.data.skipping": "true"}
@@ -273,8 +448,8 @@ class Meeting:
                 assert_same_rows(read(), wanted, self.key)
             except Exception as error:
                 raise DifferenceError(f"{name}, after {step}: {error}") from error
-
-        self._pull(step)
+        if not self.is_refused:
+            self._pull(step)
 
     def _pull(self, step: str) -> None:
         """Have readers of changes pull, some of them seldom, and compare what they hold.
@@ -297,11 +472,34 @@ class Meeting:
     def _check(self) -> None:
         """Take back what failed, and find nothing wrong with the table, or other rows."""
         if self.is_adopted:
-            peer_ours.hoodie("rollback", self.path, "--all", "--lock", "filesystem")
+            if self.stranger.has_kills:
+                self._expire()
+            settings = [f"--set={key}={value}" for key, value in self.ours.settings.items()]
+            peer_ours.hoodie("rollback", self.path, "--all", "--lock", "filesystem", *settings)
             if not self.counts["refused by Apache Hudi"]:
                 # Else what it began may look alive for some minutes.
                 peer_ours.hoodie("check", self.path)
             self._look("what failed was taken back")
+
+    def _expire(self) -> None:
+        """Wait until the last signs of life of killed writers are old."""
+        newest = max(
+            (each.stat().st_mtime for each in (self.path / ".hoodie").rglob("*")), default=0.0
+        )
+        time.sleep(max(0.0, newest + _EXPIRY_S - time.time()))
+
+
+def _wait_for(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so.
+
+    Raises:
+        TimeoutError: It is not in time.
+    """
+    end = time.monotonic() + _WAIT_S
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError(f"nothing within {_WAIT_S} s")
+        time.sleep(_POLL_S)
 
 
 def _quotable(values: Sequence[object]) -> list[object]:

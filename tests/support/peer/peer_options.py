@@ -44,7 +44,8 @@ class PeerTable:
     """A table as Apache Hudi is told to make it. The defaults are what our own tables look like.
 
     Ordering fields mean merging by event time, none means by commit time. `buckets=None` leaves the
-    index to `extra` (Apache Hudi's default is the bloom index). `codec` is parquet's.
+    index to `extra` (Apache Hudi's default is the bloom index). `codec` is parquet's. No record key
+    means that Apache Hudi generates keys.
     """
 
     name: str
@@ -94,6 +95,9 @@ class PeerTable:
             "hoodie.parquet.bloom.filter.enabled": str(self.bloom_filter).lower(),
             "hoodie.logfile.data.block.format": "parquet" if self.parquet_logs else "avro",
         }
+        if not self.record_key:
+            # An empty one would be a key field without a name.
+            del options["hoodie.datasource.write.recordkey.field"]
         if not self.bloom_filter:
             # Bulk insert writes one all the same: of one hash a key, at least.
             options["hoodie.index.bloom.fpp"] = "0.5"

@@ -3,6 +3,10 @@
 `drawn` makes a `Stranger` of a seed: a table as Apache Hudi is told to make it, its columns, and
 what both engines do to it. Values follow from a row's number and a time, so that rows are made
 again at any step. What Apache Hudi cannot write (docs/limits.md) is not drawn.
+
+Seeds of `WIDENED` have a second throw of dice (`_widened`): tables of version 6 or without meta
+columns, which Apache Hudi upgrades, or copies, in the middle of their history; tables without key
+fields; tables that capture change data; writers of either engine that are killed.
 """
 
 import random
@@ -14,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from support.peer import change_data
 from support.peer.peer_options import RECORD_INDEX, PeerTable
 
 Value = Callable[[int, int], Any]
@@ -94,6 +99,8 @@ INDEXES: Mapping[str, Mapping[str, str]] = {
     "consistent hashing": {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
 }
 _BUCKETS = ("bucket", "consistent hashing")
+NO_META_COLUMNS = "hoodie.populate.meta.fields"
+CAPTURES = "hoodie.table.cdc.enabled"
 _STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.bloom.filter.enable": "true",
@@ -132,6 +139,17 @@ OUR_STEPS = (
 )
 
 
+WIDENED = range(600, 100_000)
+"""Seeds with the second throw: those of others stay the tables that they were before there was one.
+"""
+UPGRADED_BY = ("upgrade by a write", "upgrade by a procedure")
+COPIED = "copy"
+KILLED = "killed upsert"
+_KEYLESS_INDEXES = ("default", "simple", "bloom")
+_ADDING = {"upsert": "insert", "delete": "update", KILLED: "killed insert"}
+"""What is done to a table without key fields instead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A column: its type, the value of each row, and whether some rows have none."""
@@ -148,12 +166,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one engine does: ours or theirs; its rows, and their time."""
+    """What one engine does: ours or theirs; its rows, and their time.
+
+    A writer that is killed is so many milliseconds after its write has begun.
+    """
 
     who: str
     what: str
     numbers: range
     ts: int
+    delay_ms: int = 0
 
     def __str__(self) -> str:
         first, last = self.numbers.start, self.numbers.stop
@@ -169,24 +191,47 @@ class Stranger:
         index: The name of its index, of INDEXES.
         columns: All of them.
         steps: What is done: first by Apache Hudi alone, then by both.
+        before: The table as it is made at first, where that is one that we refuse; it becomes the
+            other one by a step of Apache Hudi. None for the same table.
     """
 
     table: PeerTable
     index: str
     columns: Sequence[Column]
     steps: Sequence[Step]
+    before: PeerTable | None = None
 
     def __str__(self) -> str:
         made = self.table
         types = ", ".join(f"{each.name} {each.type}" for each in self.columns)
         kind = "merge-on-read" if made.merge_on_read else "copy-on-write"
+        key, parts = ("+".join(each) or "none" for each in (made.record_key, made.partition_by))
         return (
-            f"{kind}, version {made.table_version}, index {self.index}, key "
-            f"{'+'.join(made.record_key)}, partitions {'+'.join(made.partition_by) or 'none'}, "
+            f"{kind}, version {made.table_version}, index {self.index}, key {key}, partitions "
+            f"{parts}, "
             f"ordering {made.ordering}, {'partial, ' if made.partial_updates else ''}"
             f"{'parquet' if made.parquet_logs else 'avro'} logs, "
-            f"metadata {made.metadata_table}; {types}"
+            f"metadata {made.metadata_table}{self._more()}; {types}"
         )
+
+    def _more(self) -> str:
+        found = ""
+        if self.before is not None:
+            has_meta = self.before.extra.get(NO_META_COLUMNS) is None
+            found += f", at first {'of version 6' if has_meta else 'without meta columns'}"
+        if CAPTURES in self.table.extra:
+            found += ", captures change data"
+        return found + (", killed writers" if self.has_kills else "")
+
+    @property
+    def has_kills(self) -> bool:
+        """Whether a writer is killed."""
+        return any(each.what.startswith("killed") for each in self.steps)
+
+    @property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns that tell rows of a partition apart: the key, if there is one."""
+        return self.table.record_key or ("id",)
 
     @property
     def is_global(self) -> bool:
@@ -271,7 +316,76 @@ def drawn(seed: int) -> Stranger:
         extra=extra,
     )
     stranger = Stranger(table=table, index=index, columns=columns, steps=())
-    return replace(stranger, steps=_steps(source, stranger))
+    stranger = replace(stranger, steps=_steps(source, stranger))
+    return _widened(random.Random(f"widened {seed}"), stranger) if seed in WIDENED else stranger
+
+
+def _widened(source: random.Random, stranger: Stranger) -> Stranger:
+    """Return the stranger of a second throw of dice."""
+    kind = source.choice(
+        ("plain", "plain", "version 6", "version 6", "no meta columns", "no key", "no key")
+    )
+    table = stranger.table
+    if source.random() < 0.35:
+        modes = ("data_before_after", "data_before", "op_key_only")
+        captured = change_data.captured(source.choice(modes[: 3 if table.table_version > 8 else 2]))
+        table = replace(table, extra={**table.extra, **captured})
+    if kind == "no key":
+        table, index = _without_key(source, table, stranger.index)
+        stranger = replace(stranger, index=index)
+    stranger = replace(stranger, table=table)
+    steps = _steps(source, stranger, (*OUR_STEPS, "update"))
+    first = next(number for number, each in enumerate(steps) if each.who == "ours")
+    steps = _with_kills(source, steps, first)
+    if kind == "no key":
+        steps = [replace(each, what=_ADDING.get(each.what, each.what)) for each in steps]
+    if kind == "version 6":
+        before = replace(table, table_version=6, parquet_logs=False)
+        becomes = Step(who="theirs", what=source.choice(UPGRADED_BY), numbers=range(3, 9), ts=50)
+    elif kind == "no meta columns":
+        before = replace(table, extra={**table.extra, NO_META_COLUMNS: "false"})
+        becomes = Step(who="theirs", what=COPIED, numbers=range(0), ts=50)
+    else:
+        return replace(stranger, steps=steps)
+    # Times stay in their order, which event time goes by.
+    later = [replace(each, ts=each.ts + 50) for each in steps[first:]]
+    return replace(stranger, before=before, steps=[*steps[:first], becomes, *later])
+
+
+def _without_key(source: random.Random, table: PeerTable, index: str) -> tuple[PeerTable, str]:
+    """Return a table without key fields, and its index."""
+    gone = INDEXES[index].keys() | {"hoodie.datasource.write.row.writer.enable"}
+    if index not in _KEYLESS_INDEXES:
+        index = source.choice(_KEYLESS_INDEXES)
+    extra = {key: value for key, value in table.extra.items() if key not in gone}
+    changed = replace(
+        table,
+        record_key=(),
+        ordering=None,
+        buckets=None,
+        bloom_filter=True,
+        extra={**extra, **INDEXES[index]},
+    )
+    return changed, index
+
+
+def _with_kills(source: random.Random, steps: Sequence[Step], first: int) -> list[Step]:
+    """Return a history in which some writers of one engine, or of both, are killed.
+
+    At most one is a JVM, which takes its time to start.
+    """
+    found = list(steps)
+    killed = source.choice(((), (), ("ours", "ours"), ("theirs",), ("ours", "theirs")))
+    for number, who in enumerate(killed):
+        step = Step(
+            who=who,
+            what=KILLED,
+            numbers=range(2 + number, 9),
+            ts=30 + number,
+            delay_ms=source.choice((0, 30, 100, 300, 600)),
+        )
+        found.insert(source.randint(first + 1, len(found)), step)
+    return [replace(each, ts=place + 1) for place, each in enumerate(found)]
 
 
 def _hashed() -> Mapping[str, tuple[pa.DataType, Value]]:
@@ -285,7 +399,9 @@ def _column(
     return Column(name=name, type=kind, value=value)
 
 
-def _steps(source: random.Random, stranger: Stranger) -> Sequence[Step]:
+def _steps(
+    source: random.Random, stranger: Stranger, ours: Sequence[str] = OUR_STEPS
+) -> list[Step]:
     """Return a history: Apache Hudi first, then both, each at least twice."""
     alone = source.randint(1, 4)
     both = source.randint(4, 8)
@@ -294,7 +410,7 @@ def _steps(source: random.Random, stranger: Stranger) -> Sequence[Step]:
         who = "theirs" if number < alone else source.choice(("theirs", "ours"))
         if number == alone:
             who = "ours"
-        steps = THEIR_STEPS if who == "theirs" else OUR_STEPS
+        steps = THEIR_STEPS if who == "theirs" else ours
         what = source.choice([each for each in steps if _is_possible(each, who, stranger)])
         start = source.randrange(12)
         found.append(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hoodie.cli import quantities
 from hoodie.contract import job_results
+from hoodie.door import outcomes
 from hoodie.maintenance.compaction import planning
 from hoodie.model import results
 
@@ -89,6 +90,37 @@ class DeleteDocument:
     files: int = 0
     bytes: int = 0
     duration_ms: int = 0
+    total_ms: int = 0
+    lock_wait_ms: int = 0
+    planned_compaction: str | None = None
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateDocument:
+    """What an update by a filter did, or would do.
+
+    Attributes:
+        table: The table's URI.
+        is_dry_run: Whether nothing was updated, whatever matches.
+        rows: How many match; of an update, how many were updated.
+        instant: Its requested time; None where nothing was updated.
+        completion_time: When it took effect.
+        files: Data files written.
+        bytes: Their summed size.
+        total_ms: Of the whole command.
+        lock_wait_ms: Waited for the table lock in all.
+        planned_compaction: Instant of the compaction that was planned after it, if any.
+        findings: What one should know though nothing failed.
+    """
+
+    table: str
+    is_dry_run: bool = False
+    rows: int = 0
+    instant: str | None = None
+    completion_time: str | None = None
+    files: int = 0
+    bytes: int = 0
     total_ms: int = 0
     lock_wait_ms: int = 0
     planned_compaction: str | None = None
@@ -267,6 +299,37 @@ def delete_line(shown: DeleteDocument) -> str:
     planned = shown.planned_compaction
     return (
         f"committed {shown.instant}: deleted {rows}, {quantities.counted(shown.files, 'file')}, "
+        f"{quantities.size_text(shown.bytes)}, in {quantities.duration_text(shown.total_ms)}"
+        f"{f'; then planned compaction {planned}' if planned else ''}"
+    )
+
+
+def updated(uri: str, result: outcomes.Written, total_ms: int) -> UpdateDocument:
+    """Return the document of an update that the command took some time for."""
+    return UpdateDocument(
+        table=uri,
+        rows=result.rows,
+        instant=result.instant,
+        completion_time=result.completed,
+        files=result.files,
+        bytes=result.size_bytes,
+        total_ms=total_ms,
+        lock_wait_ms=result.lock_wait_ms,
+        planned_compaction=result.planned_compaction,
+        findings=result.findings,
+    )
+
+
+def update_line(shown: UpdateDocument) -> str:
+    """Return what is said of an update."""
+    rows = quantities.counted(shown.rows, "row")
+    if shown.is_dry_run:
+        return f"{rows} would be updated"
+    if shown.instant is None:
+        return "no rows match, nothing was updated"
+    planned = shown.planned_compaction
+    return (
+        f"committed {shown.instant}: updated {rows}, {quantities.counted(shown.files, 'file')}, "
         f"{quantities.size_text(shown.bytes)}, in {quantities.duration_text(shown.total_ms)}"
         f"{f'; then planned compaction {planned}' if planned else ''}"
     )

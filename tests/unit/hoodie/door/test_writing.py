@@ -288,6 +288,9 @@ def test_columns_of_chosen_rows_are_set(parted: hoodie.Table) -> None:
         ({"city": "x"}, errors.InvalidInputError, "column 'city' is part of the record key or of"),
         ({"no": 1}, errors.NotFoundError, "there is no column 'no'; the columns are id, city"),
         ({"n": "x"}, errors.InvalidInputError, "column 'n' is int64, and 'x' is not one"),
+        ({"n": 1.5}, errors.InvalidInputError, "1.5 is not one: a fraction would be cut off"),
+        ({"n": float("inf")}, errors.InvalidInputError, "column 'n' is int64, and inf is not one"),
+        ({"at": 5}, errors.InvalidInputError, "a number would be taken for days or for parts"),
         ({"n": pc.field("city")}, errors.InvalidInputError, "and city does not become one"),
         ({"n": pc.field("no")}, errors.InvalidInputError, "and no does not become one: No match"),
     ],
@@ -356,6 +359,45 @@ def test_update_during_which_a_column_is_added_changes_nothing(
     monkeypatch.undo()
     found = parted.refresh().scan(["f", "tip"], "n = 2").to_arrow().to_pylist()
     assert found == [{"f": 1.0, "tip": 2.5}]
+
+
+def keyless(path: Path, table_type: str) -> hoodie.Table:
+    """Return a table as Spark SQL creates it without a primary key."""
+    hoodie.create_table(
+        path, COLUMNS, "id", table_type=table_type, index="simple", partition_by="city"
+    )
+    properties = path / ".hoodie" / "hoodie.properties"
+    lines = properties.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith("hoodie.table.recordkey.fields")]
+    properties.write_text("\n".join([*kept, ""]))
+    return hoodie.open_table(path)
+
+
+@pytest.mark.parametrize("table_type", ["mor", "cow"])
+def test_rows_without_key_fields_are_updated_where_they_are(
+    tmp_path: Path, table_type: str
+) -> None:
+    """They keep generated keys and file groups, also those that are equal in all columns."""
+    made = keyless(tmp_path / "t", table_type)
+    made.insert(ROWS)
+    made.insert(ROWS)
+    places = ["_hoodie_record_key", "_hoodie_partition_path"]
+    before = made.scan([*places, "id", "n"]).to_arrow().sort_by(places[0]).to_pylist()
+    groups = {each.group for each in made.slices()}
+    made.update({"n": pc.field("n") + 100, "at": "2026-11-28 12:00"}, "id in ('2', '3')")
+    found = made.scan([*places, "id", "n"]).to_arrow().sort_by(places[0]).to_pylist()
+    added = {"2": 100, "3": 100}
+    assert found == [{**each, "n": each["n"] + added.get(each["id"], 0)} for each in before]
+    assert {each.group for each in made.slices()} == groups
+    assert made.scan(where="at = '2026-11-28 12:00'").count() == 4
+    with pytest.raises(errors.UnsupportedError, match=r"by a filter \(hoodie update --where"):
+        made.upsert(ROWS)
+    with pytest.raises(errors.InvalidInputError, match=r"has no record key, expected where=\.\.\."):
+        made.delete(keys=["1"])
+    with pytest.raises(errors.InvalidInputError, match="'city' is part of the record key or of"):
+        made.update({"city": "Bonn"})
+    made.delete("id = '2'")
+    assert made.scan().count() == 10
 
 
 @pytest.mark.parametrize("change", ["delete", "update"])

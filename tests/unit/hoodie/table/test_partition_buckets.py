@@ -316,7 +316,8 @@ def test_counts_of_a_table_that_states_one_count_are_refused(small: SmallTable) 
     target = manager.Target(storage=storage, config=CONFIG, schema=small.table.schema)
     with pytest.raises(errors.ConfigurationError, match=r"states .* one count for all"):
         adoption.check(target, [], small.env, hashing_config=declared("p,7"))
-    with pytest.raises(errors.ConfigurationError, match="is not distributed"):
+    needed = r"is not distributed.*; expected the hoodie\.bucket\.index"
+    with pytest.raises(errors.ConfigurationError, match=needed):
         adoption.check(
             target, [table_config.BUCKET_COUNT_KEY], small.env, hashing_config=declared("p,7")
         )
