@@ -153,6 +153,14 @@ generate: setup ## write what follows from the code: crds/, parts of chart, exam
 	@echo "==> Generating docs/reasons.md from the table of states"
 	@$(BIN)/python tools/reasons_page.py
 
+.PHONY: docs
+docs: setup ## build the documentation site from the pages and the code; prints the address of its first page
+	@tools/setup_environment.sh site site "Sphinx and its theme (10 MB to fetch the first time)"
+	@echo "==> Building the documentation site; a broken link fails"
+	@PYTHONPATH="tools$${PYTHONPATH:+:$$PYTHONPATH}" $(BIN)/python -m manual build/site-pages
+	@.peers/site/.venv/bin/python -m sphinx -W --keep-going -q -b html -d build/site-cache build/site-pages build/site
+	@echo "file://$(CURDIR)/build/site/index.html"
+
 .PHONY: image
 image: setup ## build the container image, no registry needed; prints the archive's path
 	@$(BIN)/python tools/image.py

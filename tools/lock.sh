@@ -20,3 +20,6 @@ compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extr
 compile requirements/image.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive \
     --constraint requirements/dev.txt --python-platform x86_64-manylinux_2_28 "$@"
 compile requirements/hudi-peer.txt requirements/hudi-peer.in --universal "$@"
+# What installs must be what all environments install with.
+compile requirements/site.txt requirements/site.in --constraint requirements/build.txt --universal "$@"
+compile requirements/lakes-peer.txt requirements/lakes-peer.in --constraint requirements/build.txt --universal "$@"

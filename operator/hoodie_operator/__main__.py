@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, cast
 
 import typer
+from typer import core
 
 from hoodie import errors, startup
 from hoodie.cli import command, failures
 
-_NAME = "hudi-operator"
+NAME = "hudi-operator"
 _OURS = frozenset({"hoodie", "hoodie_jobs", "hoodie_operator"})
-_COMMANDS = {
+COMMANDS = {
     "standalone": "Run the operator without a cluster: jobs are processes of this machine.",
     "run": "Run the operator of a cluster: in a pod, or with a kubeconfig.",
     "observe": "Run an observer: read tables and sources for an operator in a cluster.",
@@ -45,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         startup.leave_out_pandas()
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        result = command.run(_app(given), given, _NAME)
+        wanted = next((word for word in given if not word.startswith("-")), None)
+        result = parser(wanted).main(given, prog_name=NAME, standalone_mode=False)
     except typer.Abort:
         return command.show(failures.of(KeyboardInterrupt()))
     except Exception as error:
@@ -53,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return result if isinstance(result, int) else errors.EXIT_DONE
 
 
-def _app(argv: Sequence[str]) -> typer.Typer:
-    """Return the commands, of which the one that is wanted is loaded.
+def parser(wanted: str | None) -> core.TyperGroup:
+    """Return the parser of all commands, of which the wanted one is loaded.
 
     An observer and a lock server need nothing of what the operator of a cluster imports.
     """
@@ -65,17 +67,16 @@ def _app(argv: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_configure)
-    wanted = next((word for word in argv if not word.startswith("-")), None)
-    for name, summary in _COMMANDS.items():
+    for name, summary in COMMANDS.items():
         run = _load(name) if name == wanted else _listed_only
         told = command.reflowed(inspect.getdoc(run) or "")
         app.command(name, short_help=summary, help=told)(run)
-    return app
+    return command.group(app)
 
 
 def _configure(
     *,
-    is_version_wanted: Annotated[bool, command.version_option(_NAME)] = False,
+    is_version_wanted: Annotated[bool, command.version_option(NAME)] = False,
 ) -> None:
     """Take what holds for every command."""
     del is_version_wanted
@@ -90,7 +91,7 @@ def _load(name: str) -> Callable[..., Any]:
         if package in _OURS:
             raise
         raise errors.ConfigurationError(
-            f"{_NAME} {name} needs the package {package}, expected an installation with "
+            f"{NAME} {name} needs the package {package}, expected an installation with "
             "hudi-operator[operator]"
         ) from error
     return cast("Callable[..., Any]", getattr(module, word))

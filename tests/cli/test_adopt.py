@@ -5,6 +5,7 @@ from pathlib import Path
 from hoodie import environment
 from hoodie.model import table_config
 from hoodie.timeline import table_properties
+from support.tables import unstated
 from support.tables.command_line import Answer, Run, put
 
 
@@ -18,24 +19,12 @@ def made(hoodie: Run, path: Path, schema: Path, *options: str) -> Path:
     return path
 
 
-def unstated(path: Path) -> None:
-    """Take from a table what Apache Hudi does not store."""
-    stored = (
-        table_config.INDEX_KEY,
-        table_config.BUCKET_COUNT_KEY,
-        table_config.HASH_FIELDS_KEY,
-    )
-    env = environment.system()
-    storage = env.open_storage(str(path))
-    table_properties.update(storage, dict.fromkeys(stored), env.clock, lambda: None)
-
-
 def test_table_is_adopted_with_a_simple_index(
     hoodie: Run, tmp_path: Path, schema: Path, trips: Path
 ) -> None:
     table = made(hoodie, tmp_path / "t", schema, "--index", "simple")
     fine(hoodie("write", table, "--input", trips))
-    unstated(table)
+    unstated.forget_index(table)
     shown = fine(hoodie("describe", table))
     assert "not stated (hoodie adopt)" in shown.out
     refused = hoodie("write", table, "--input", trips)
@@ -74,7 +63,7 @@ def test_table_is_adopted_with_its_buckets(
     hoodie: Run, table: Path, schema: Path, trips: Path
 ) -> None:
     fine(hoodie("write", table, "--input", trips))
-    unstated(table)
+    unstated.forget_index(table)
     wrong = hoodie("adopt", table, "--index", "simple")
     assert (wrong.code, "all of buckets" in wrong.err) == (24, True)
     wrong = hoodie("adopt", table, "--index", "bucket")
@@ -104,7 +93,7 @@ def test_encoding_of_keys_is_read_from_them(
     options = ("--partition-by", "city,seats", "--table-version", "8", "--index", "simple")
     table = made(hoodie, tmp_path / "t", schema, *options)
     fine(hoodie("write", table, "--input", trips))
-    unstated(table)
+    unstated.forget_index(table)
     stated(table, **{ENCODING: None})
     refused = hoodie("write", table, "--input", trips)
     assert refused.code == 21
@@ -136,7 +125,7 @@ def test_keys_and_paths_of_rows_are_compared(
         "id,city,fare,seats,updated_at,day,at\na,Bonn,1,1,2,2024-03-15,\n",
     )
     fine(hoodie("write", table, "--input", days))
-    unstated(table)
+    unstated.forget_index(table)
     wrong = hoodie("adopt", table, "--index", "simple", "--key-option", f"{SLASHES}=true")
     assert wrong.code == 24
     assert "has the partition path '2024-03-15', expected '2024/03/15'" in wrong.err
@@ -157,7 +146,7 @@ def test_rows_that_stayed_in_their_partition_have_other_paths(
         lines = "".join(f"{each},Bonn,1,1,2,{day},\n" for each in ids)
         days = put(tmp_path / "days.csv", f"id,city,fare,seats,updated_at,day,at\n{lines}")
         fine(hoodie("write", table, "--input", days))
-    unstated(table)
+    unstated.forget_index(table)
     moving = hoodie("adopt", table, "--index", "global-simple")
     assert moving.code == 24
     assert "has the partition path '2024-03-15', expected '2024-03-16'" in moving.err
@@ -168,7 +157,7 @@ def test_rows_that_stayed_in_their_partition_have_other_paths(
 
 def test_nothing_to_state_is_said(hoodie: Run, tmp_path: Path, schema: Path, trips: Path) -> None:
     table = made(hoodie, tmp_path / "t", schema, "--index", "simple")
-    unstated(table)
+    unstated.forget_index(table)
     refused = hoodie("adopt", table)
     assert (refused.code, "nothing to state" in refused.err) == (24, True)
     refused = hoodie("adopt", table, "--key-option", f"{SLASHES}=false")
@@ -185,7 +174,7 @@ def test_rows_are_added_to_a_table_without_a_record_key(
 ) -> None:
     table = made(hoodie, tmp_path / "t", schema, "--index", "simple", "--partition-by", "city")
     fine(hoodie("write", table, "--input", trips))
-    unstated(table)
+    unstated.forget_index(table)
     stated(table, **{"hoodie.table.recordkey.fields": None})
     fine(hoodie("adopt", table, "--index", "simple"))
     assert fine(hoodie("describe", table, "--json")).document["record_key"] == []

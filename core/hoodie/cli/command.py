@@ -2,12 +2,12 @@
 
 import importlib.metadata
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast, get_args
 
 import typer
-from typer import main, models
+from typer import core, main, models
 
 from hoodie.cli import failures, output
 
@@ -36,16 +36,15 @@ class Command:
         return reflowed(self.examples)
 
 
-def run(app: typer.Typer, argv: Sequence[str], program: str) -> object:
-    """Run a command line and return what its command returns; choices are taken in either case."""
+def group(app: typer.Typer) -> core.TyperGroup:
+    """Return the commands, which take choices in either case."""
     for registered in app.registered_commands:
         assert registered.callback is not None
         for parameter in inspect.signature(registered.callback).parameters.values():
             for told in get_args(parameter.annotation):
                 if isinstance(told, models.ParameterInfo):
                     told.case_sensitive = False
-    result: object = main.get_command(app).main(argv, prog_name=program, standalone_mode=False)
-    return result
+    return cast("core.TyperGroup", main.get_command(app))
 
 
 def reflowed(text: str) -> str:

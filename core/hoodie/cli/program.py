@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, cast
 
 import typer
+from typer import core
 
 from hoodie import errors, startup
 from hoodie.cli import arguments, command, failures, output
@@ -23,7 +24,7 @@ _HELP = """Create, write, read and maintain Apache Hudi tables.
 
 A table is named by a folder or a URI: /data/trips, file:///data/trips, s3://bucket/trips.
 """
-_EPILOG = """Get started:
+EPILOG = """Get started:
 
   hoodie write /tmp/trips trips.csv --create --record-key id
   hoodie read /tmp/trips --where "city = 'Rome'"
@@ -40,7 +41,7 @@ Exit codes:
   70     internal error
 """
 
-_COMMANDS = {
+COMMANDS = {
     "create": ("Tables", "Create an empty table."),
     "write": ("Tables", "Write the rows of files into a table, in one commit."),
     "read": ("Tables", "Read the rows of a table."),
@@ -130,17 +131,22 @@ class _BrokenOffError(Exception):
 
 def _run(argv: list[str]) -> object:
     """Run a command line by typer and return what the command returns."""
+    wanted = arguments.command_of(arguments.completed_words(os.environ) or argv)
+    return parser(wanted).main(argv, prog_name=NAME, standalone_mode=False)
+
+
+def parser(wanted: str | None) -> core.TyperGroup:
+    """Return the parser of all commands, of which the wanted one is loaded."""
     app = typer.Typer(
         help=command.reflowed(_HELP),
-        epilog=command.reflowed(_EPILOG),
+        epilog=command.reflowed(EPILOG),
         add_completion=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": _HELP_NAMES},
     )
     app.callback()(_configure)
-    wanted = arguments.command_of(arguments.completed_words(os.environ) or argv)
-    for name, (panel, summary) in _COMMANDS.items():
+    for name, (panel, summary) in COMMANDS.items():
         # By name, and only the one that runs: most of a second goes by until Arrow is there, which
         # help, version and a mistyped command need not wait for.
         found = _load(name) if name == wanted else command.Command(run=_listed_only)
@@ -151,7 +157,7 @@ def _run(argv: list[str]) -> object:
             epilog=found.epilog,
             rich_help_panel=panel,
         )(_carried(found.run))
-    return command.run(app, argv, NAME)
+    return command.group(app)
 
 
 def _load(name: str) -> command.Command:

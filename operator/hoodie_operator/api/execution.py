@@ -28,8 +28,8 @@ Secrets = Annotated[tuple[fields.ObjectReference, ...], Field(max_length=16)]
 class Amounts(fields.Block):
     """Amounts of CPU and memory."""
 
-    cpu: fields.Cpu | None = None
-    memory: fields.Memory | None = None
+    cpu: fields.Cpu | None = Field(default=None, description="Cores, such as 2 or 500m.")
+    memory: fields.Memory | None = Field(default=None, description="Memory, such as 2Gi.")
 
 
 class Resources(fields.Block):
@@ -70,11 +70,18 @@ class TaintEffect(enum.Enum):
 class Toleration(fields.Block):
     """A toleration, as in a pod's spec."""
 
-    key: fields.LabelKey | None = None
+    key: fields.LabelKey | None = Field(
+        default=None, description="Key of the taint. By default every taint."
+    )
     operator: TolerationOperator | None = None
-    value: fields.Label | None = None
+    value: fields.Label | None = Field(
+        default=None, description="Value of the taint, with operator Equal."
+    )
     effect: TaintEffect | None = None
-    toleration_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
+    toleration_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = Field(
+        default=None,
+        description="How long a pod stays on a node with the taint, with effect NoExecute.",
+    )
 
 
 class Runtime(fields.Block):
@@ -130,8 +137,11 @@ class Runtime(fields.Block):
 class Backoff(fields.Block):
     """Back-off between attempts: exponential with jitter, from initial to max."""
 
-    initial: fields.Duration = "5s"
-    max: fields.Duration = "5m"
+    initial: fields.Duration = Field(
+        default="5s",
+        description="Delay before the second attempt; it doubles with each further one.",
+    )
+    max: fields.Duration = Field(default="5m", description="The longest delay.")
 
 
 class OutOfMemory(fields.Block):

@@ -164,7 +164,7 @@ Settings = Annotated[dict[Word, Word], Field(max_length=64)]
 class Reference(Block):
     """Another object of the same namespace."""
 
-    name: ObjectName
+    name: ObjectName = Field(description="The object's name.")
 
 
 def duration_ms(text: str) -> int:

@@ -122,7 +122,7 @@ class Codec(enum.Enum):
 class Column(fields.Block):
     """One column of the table."""
 
-    name: fields.ColumnName
+    name: fields.ColumnName = Field(description="The column's name.")
     type: fields.ColumnType = Field(
         description=(
             "string, int, long, float, double, boolean, bytes, date, timestamp (microseconds, "
@@ -143,10 +143,14 @@ class Schema(fields.Block):
 class Volume(fields.Block):
     """A claim that every pod of the table mounts."""
 
-    name: fields.ObjectName
-    persistent_volume_claim: fields.ObjectReference
-    mount_path: fields.Folder
-    read_only: bool | None = None
+    name: fields.ObjectName = Field(description="The volume's name within the pods.")
+    persistent_volume_claim: fields.ObjectReference = Field(
+        description="The claim, one that the operator allows."
+    )
+    mount_path: fields.Folder = Field(description="The folder at which pods see it.")
+    read_only: bool | None = Field(
+        default=None, description="Whether pods can only read it. Defaults to false."
+    )
 
 
 class Storage(fields.Block):
@@ -186,8 +190,12 @@ KeyOption = Annotated[
 class Keys(fields.Block):
     """The fields that identify, partition and order records."""
 
-    record_fields: tuple[fields.ColumnName, ...] = Field(min_length=1, max_length=16)
-    partition_fields: tuple[fields.ColumnName, ...] = Field(default=(), max_length=8)
+    record_fields: tuple[fields.ColumnName, ...] = Field(
+        min_length=1, max_length=16, description="The columns that identify a record."
+    )
+    partition_fields: tuple[fields.ColumnName, ...] = Field(
+        default=(), max_length=8, description="The columns whose values name a record's partition."
+    )
     ordering_fields: tuple[fields.ColumnName, ...] = Field(
         default=(), max_length=8, description="With merge mode EventTime the greater value wins."
     )
@@ -402,7 +410,7 @@ class HudiTableSpec(fields.Block):
     )
     database: (
         Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
-    ) = None
+    ) = Field(default=None, description="The database that the table's properties name.")
     storage: Storage
     table_type: TableType = Field(
         default=TableType.MERGE_ON_READ,
@@ -411,7 +419,12 @@ class HudiTableSpec(fields.Block):
             "rewrites base files at each write."
         ),
     )
-    table_version: int = Field(default=9, ge=8, le=9)
+    table_version: int = Field(
+        default=9,
+        ge=8,
+        le=9,
+        description="Version of the format: 9 for Apache Hudi 1.1 and later, 8 for readers of 1.0.",
+    )
     schema_: Schema = Field(alias="schema")
     keys: Keys
     merge: Merge = Merge()

@@ -46,8 +46,12 @@ class ZooKeeper(fields.Block):
 class DynamoDb(fields.Block):
     """A lock table in DynamoDB. The lock's key is derived from the Hudi table's location."""
 
-    region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=32)]
-    table: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{3,255}$", max_length=255)]
+    region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=32)] = Field(
+        description="The region of the lock table."
+    )
+    table: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{3,255}$", max_length=255)] = (
+        Field(description="The name of the lock table.")
+    )
     endpoint: Annotated[str, StringConstraints(pattern=ENDPOINT_PATTERN, max_length=256)] | None = (
         Field(default=None, description="URL of the service. Defaults to the region's own.")
     )
@@ -59,7 +63,9 @@ class HiveMetastore(fields.Block):
     servers: tuple[Server, ...] = Field(
         min_length=1, max_length=9, description="host:port of each server."
     )
-    database: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$", max_length=128)]
+    database: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$", max_length=128)] = Field(
+        description="The database in the names of locks."
+    )
 
 
 class LockProviderSpec(fields.Block):

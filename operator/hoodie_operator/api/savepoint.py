@@ -23,7 +23,9 @@ class SavepointSpec(fields.Block):
         default=None,
         description="Requested time of the commit. By default the newest one.",
     )
-    comment: Annotated[str, StringConstraints(max_length=1024)] = ""
+    comment: Annotated[str, StringConstraints(max_length=1024)] = Field(
+        default="", description="Stored with the savepoint, for its readers."
+    )
     expire_after: fields.Duration | None = Field(
         default=None,
         description=(

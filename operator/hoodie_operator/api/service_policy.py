@@ -22,7 +22,9 @@ class Match(enum.Enum):
 class TableSelector(fields.Block):
     """Selects tables by their labels."""
 
-    match_labels: fields.Labels = Field(min_length=1)
+    match_labels: fields.Labels = Field(
+        min_length=1, description="Labels that a HudiTable must have, all of them."
+    )
 
 
 class Target(fields.Block):
@@ -68,8 +70,8 @@ class Window(fields.Block):
 class History(fields.Block):
     """How many finished TableActions the policy keeps, besides the newest one of each table."""
 
-    successful: int = Field(default=10, ge=0, le=1000)
-    failed: int = Field(default=5, ge=1, le=1000)
+    successful: int = Field(default=10, ge=0, le=1000, description="Of those that succeeded.")
+    failed: int = Field(default=5, ge=1, le=1000, description="Of those that failed.")
 
 
 class StuckAction(enum.Enum):

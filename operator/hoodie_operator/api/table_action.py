@@ -102,7 +102,9 @@ class CreateSavepointParameters(fields.Block):
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)] | None = Field(
         default=None, description="Requested time of the commit. By default the newest one."
     )
-    comment: Annotated[str, StringConstraints(max_length=1024)] = ""
+    comment: Annotated[str, StringConstraints(max_length=1024)] = Field(
+        default="", description="Stored with the savepoint, for its readers."
+    )
 
 
 class DeleteSavepointsParameters(fields.Block):

@@ -38,7 +38,9 @@ class Csv(fields.Block):
     """How CSV files are read."""
 
     header: bool = Field(default=True, description="Whether the first line names the columns.")
-    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
+    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = Field(
+        default=",", description="The character between fields."
+    )
     null_text: Annotated[str, StringConstraints(max_length=64)] | None = Field(
         default=None, description="A text that means null, in addition to the empty field."
     )
@@ -47,7 +49,11 @@ class Csv(fields.Block):
 class FileBatch(fields.Block):
     """The files of one commit."""
 
-    files: tuple[fields.Path, ...] = Field(min_length=1, max_length=1000)
+    files: tuple[fields.Path, ...] = Field(
+        min_length=1,
+        max_length=1000,
+        description="Paths, absolute or below the operator's first data root.",
+    )
 
 
 class FilesSource(fields.Block):

@@ -11,7 +11,7 @@ from hoodie import errors
 from hoodie_operator import __main__ as program
 
 
-@pytest.mark.parametrize(("name", "summary"), program._COMMANDS.items())
+@pytest.mark.parametrize(("name", "summary"), program.COMMANDS.items())
 def test_list_says_of_a_command_what_it_says_itself(name: str, summary: str) -> None:
     word = name.replace("-", "_")
     command = getattr(importlib.import_module(f"hoodie_operator.commands.{word}"), word)
