@@ -1,12 +1,13 @@
 """Measures time travel, increments and change data, beside Apache Hudi; writes CHANGES.md.
 
     .venv/bin/python benchmarks/changes.py [--commits N] [--rows N] [--batch N] [--repeat N]
-        [--only TYPE]... [--no-peer] [--results FILE]
+        [--only TYPE]... [--step NAME]... [--keep] [--no-peer] [--results FILE]
 
 Our engine makes a table of each type with many commits, which is compacted, cleaned and archived on
 the way as the operator would; the last ones stay readable. Then both engines ask it the same
 (`change_figures` tells what), Apache Hudi in a warm session, both with two threads. A step is
-repeated, and the best is kept.
+repeated, and the best is kept. With --keep tables stay, and a run of the same sizes goes on with
+them, so that steps can be measured in several runs.
 
 The figures are kept in FILE, and the page beside it shows them: a run of one type, or of other
 sizes, leaves the others as they are.
@@ -108,8 +109,17 @@ class Made:
         return table.open_table(str(self.path), self._env)
 
     def make(self) -> None:
-        """Write it."""
+        """Write it, unless it was kept."""
+        kept = self.path.with_name(f"{self.path.name}.sizes")
+        sizes = f"{self.options.commits} {self.options.rows} {self.options.batch}"
+        if kept.exists() and kept.read_text() == sizes:
+            return
+        kept.unlink(missing_ok=True)
         shutil.rmtree(self.path, ignore_errors=True)
+        self._write()
+        kept.write_text(sizes)
+
+    def _write(self) -> None:
         name = self._type.replace("-", "_")
         config = table_config.TableConfig(
             name=name,
@@ -146,7 +156,11 @@ class Made:
                 CONSOLE.print(f"{self._type}: {number} commits")
 
     def steps(self) -> Iterator[Step]:
-        """Yield what is asked of it."""
+        """Yield what is asked of it, as far as it is wanted."""
+        wanted = self.options.step
+        return (each for each in self._all_steps() if not wanted or each.name in wanted)
+
+    def _all_steps(self) -> Iterator[Step]:
         opened = self.open()
         timeline = opened.timeline()
         written = [
@@ -270,11 +284,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", action="append", choices=_TYPES)
+    parser.add_argument("--step", action="append", choices=change_figures.STEPS)
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    if not options.keep:
+        shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True, exist_ok=True)
     tables = {name: Made(WORK / name, name, options) for name in options.only or _TYPES}
     for made in tables.values():
         made.make()
@@ -284,7 +301,8 @@ def main() -> None:
         judged = Settings(name="changes", cores=CORES, memory_mb=4096, jvm_options=())
         with Judge(WORK / "judge", judged) as judge:
             _run_all(tables, judge, options.results)
-    shutil.rmtree(WORK)
+    if not options.keep:
+        shutil.rmtree(WORK)
 
 
 def _run_all(tables: dict[str, Made], judge: Judge | None, results: Path) -> None:

@@ -522,8 +522,8 @@ class Table(front.Front):
         wanted = row_history.Wanted(
             key=key,
             partition_path=partition,
-            since=positions.BEGINNING if since is None else self._completion_time(since),
-            until=None if until is None else self._completion_time(until),
+            since=positions.BEGINNING if since is None else self._time_of(since),
+            until=None if until is None else self._time_of(until),
             columns=self._checked_columns(columns),
             record_keys=keys.maker(self.config, self.schema.arrow),
         )
@@ -655,7 +655,9 @@ class Table(front.Front):
         return self._time_of(until, rule)
 
     def _time_of(
-        self, given: travel.Given | positions.Position, rule: moments.Rule
+        self,
+        given: travel.Given | positions.Position,
+        rule: moments.Rule = moments.Rule.COMPLETION,
     ) -> instants.InstantTime:
         """Return the time of a moment by a rule, which what is given may name, too."""
         text = given.time if isinstance(given, travel.AsOf) else given

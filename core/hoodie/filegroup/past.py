@@ -18,6 +18,7 @@ Source: protocol.md: Reads as of a moment.
 """
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -60,6 +61,23 @@ class Gap:
     def has(self, time: instants.InstantTime) -> bool:
         """Return whether a time is in it."""
         return self.first <= time < self.end
+
+
+class GapsAhead:
+    """Gaps for who steps from moment to moment: those that ended before are not looked at again.
+
+    A table that was cleaned has as many as files are gone, and a range has as many moments.
+    """
+
+    def __init__(self, found: Iterable[Gap]) -> None:
+        """Take the gaps as of the first moment."""
+        self._left = deque(sorted(found, key=lambda gap: gap.end))
+
+    def at(self, time: instants.InstantTime) -> Collection[Gap]:
+        """Return those that have not ended by a time, which is no earlier than the last one."""
+        while self._left and self._left[0].end <= time:
+            self._left.popleft()
+        return self._left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -270,14 +270,14 @@ def _check_readable(
     """
     if not steps:
         return
-    gaps = past.gaps(source.storage, snapshot, steps[0].before)
+    gaps = past.GapsAhead(past.gaps(source.storage, snapshot, steps[0].before))
     for step in steps:
         for moment, needed in (
             (step.before, step.needed_before(source, wanted)),
             (step.after, step.groups),
         ):
             if moment.time > positions.BEGINNING:
-                past.refuse(source.storage, gaps, moment, needed)
+                past.refuse(source.storage, gaps.at(moment.time), moment, needed)
 
 
 def _takes_images(source: increments.Source, wanted: Wanted) -> bool:

@@ -132,12 +132,13 @@ class History:
         # Of a restore nothing is on the timeline but itself.
         left = sorted(self._of_table(), key=lambda gap: gap.end)
         sides = change_data.Sides(self._snapshot)
+        gaps = past.GapsAhead(self._gaps)
         for step in self._steps:
             while left and left[0].end <= step.after.time:
                 hidden = _hide(hidden, left.pop(0))
             if not step.groups:
                 continue
-            gap = self._gap_of(step)
+            gap = self._gap_of(step, gaps)
             if gap is not None:
                 if step.touched.groups:  # A compaction alone changes nothing.
                     hidden = _hide(hidden, gap, step)
@@ -164,14 +165,14 @@ class History:
             if each.group is None and self._wanted.since < each.end and each.first <= self._end
         ]
 
-    def _gap_of(self, step: change_data.Step) -> past.Gap | None:
+    def _gap_of(self, step: change_data.Step, gaps: past.GapsAhead) -> past.Gap | None:
         """Return why a step cannot be read; None if it can."""
         sides = (
             (step.before, step.needed_before(self._source, self._wanted.change_data)),
             (step.after, step.groups),
         )
         for moment, needed in sides:
-            for gap in self._gaps:
+            for gap in gaps.at(moment.time):
                 if gap.has(moment.time) and (gap.group is None or gap.group in needed):
                     return gap
         return None
