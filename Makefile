@@ -176,7 +176,7 @@ bench: setup setup-peer ## run beside Apache Hudi on the same data; writes bench
 	@echo "==> Measuring look-ups and writes by each index"
 	@$(BIN)/python benchmarks/indexes.py
 	@echo "==> Measuring indexes that are built beside writers"
-	@$(BIN)/python benchmarks/index_builds.py
+	@$(BIN)/python benchmarks/index_builds.py --spark
 	@echo "==> Measuring time travel, increments and change data"
 	@$(BIN)/python benchmarks/changes.py
 	@echo "==> Measuring streams on Spark"

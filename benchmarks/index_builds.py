@@ -1,23 +1,24 @@
 """Measures indexes that are built beside writers, beside Apache Hudi; writes INDEX_BUILDS.md.
 
-    .venv/bin/python benchmarks/index_builds.py [--rows N] [--ours-alone] [--results FILE]
+    .venv/bin/python benchmarks/index_builds.py [--rows N] [--ours-alone] [--spark] [--results FILE]
 
 A copy-on-write table, by default of ten million rows, whose column statistics, bloom filters,
 record index and secondary index are built one after the other. Apache Hudi builds each but the last
 at the first write of one row with the index enabled, in a warm session, of which an ordinary write
 of one row is taken off; the secondary index by CREATE INDEX. Then rows are looked up by key and by
 value in both tables, and the record index is built again while another process of ours commits one
-row at a time.
+row at a time. With --spark ours are built again by tasks of Spark, in a session of two cores.
 """
 
 import argparse
 import contextlib
 import multiprocessing
+import os
 import shutil
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from multiprocessing.synchronize import Event
@@ -35,12 +36,15 @@ import small_commits  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
+from hoodie.engine.protocol import Engine  # noqa: E402
 from hoodie.model import commits, secondary_indexes  # noqa: E402
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS  # noqa: E402
 from hoodie.model.key_changes import RECORD_INDEX  # noqa: E402
 from hoodie.read import where as filters  # noqa: E402
 from hoodie.transaction import manager  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
+from hoodie_jobs.spark import session  # noqa: E402
+from hoodie_jobs.spark.engine import SparkEngine  # noqa: E402
 from support.peer import peer_indexes  # noqa: E402
 from support.peer.judge import Judge, Query, Settings  # noqa: E402
 
@@ -108,10 +112,11 @@ def _value(number: int) -> str:
     return f"name-{number:09d}"
 
 
-def built(path: Path, name: str) -> Built:
-    """Build an index."""
+def built(path: Path, name: str, engine: Engine | None = None) -> Built:
+    """Build an index, by an engine that is not that of threads of this process."""
     CONSOLE.print(f"building {name}")
-    opened = table.open_table(str(path), environment.system())
+    env = environment.system()
+    opened = table.open_table(str(path), env if engine is None else replace(env, engine=engine))
     memory.forget_peaks([memory.OWN])
     secondary = {name: COLUMN} if name == SECONDARY else {}
     start_s = time.monotonic()
@@ -242,6 +247,32 @@ Commits of one row by another process while the record index is built, in ms.
             yield f"| {title} | {len(spent)} | {median:.0f} | {slowest:.0f} |\n"
 
 
+def by_spark(path: Path, of_theirs: Mapping[str, float]) -> Iterator[str]:
+    """Measure builds by tasks of Spark."""
+    found = {"spark.driver.memory": "2g", "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path)}
+    spark = session.open_session("index builds", 2, found)
+    engine = SparkEngine(spark.sparkContext)
+    engine.map(str, range(8))  # Its workers are there then.
+    yield """
+## On Spark
+
+In a session of two cores; the peak is not that of its workers.
+
+| index | seconds | lock held, ms | Apache Hudi, seconds | ratio |
+|---|---:|---:|---:|---:|
+"""
+    names = (*ENABLED, SECONDARY)
+    opened = table.open_table(str(path), environment.system())
+    opened.drop_index(names, transaction("indexer"))
+    for name in names:
+        ours = built(path, name, engine)
+        compared = " | |"
+        if name in of_theirs:
+            compared = f"{of_theirs[name]:.1f} | {of_theirs[name] / ours.seconds:.1f} |"
+        yield f"| {name} | {ours.seconds:.1f} | {ours.hold_ms:.0f} | {compared}\n"
+    spark.stop()
+
+
 def _write_on(uri: str, is_over: Event, made: "multiprocessing.Queue[list[Commit]]") -> None:
     """Commit one row at a time until it is over."""
     env = environment.system()
@@ -257,7 +288,7 @@ def _write_on(uri: str, is_over: Event, made: "multiprocessing.Queue[list[Commit
     made.put(found)
 
 
-def page(*, is_ours_alone: bool) -> Iterator[str]:
+def page(*, is_ours_alone: bool, has_spark: bool) -> Iterator[str]:
     """Measure all, and yield the page."""
     circumstances = machine.circumstances()
     path, copy = metadata.fresh("built"), metadata.fresh("built-by-theirs")
@@ -300,6 +331,8 @@ def page(*, is_ours_alone: bool) -> Iterator[str]:
             )
         yield from look_ups(path, None if judge is None else copy, judge)
     yield from beside(path)
+    if has_spark:
+        yield from by_spark(path, of_theirs)
 
 
 def main() -> None:
@@ -308,9 +341,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=metadata.KEYS)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--ours-alone", action="store_true", help="without Apache Hudi")
+    parser.add_argument("--spark", action="store_true", help="build by tasks of Spark as well")
     arguments = parser.parse_args()
     metadata.KEYS = arguments.rows
-    text = "".join(page(is_ours_alone=arguments.ours_alone))
+    text = "".join(page(is_ours_alone=arguments.ours_alone, has_spark=arguments.spark))
     arguments.results.write_text(text)
     CONSOLE.print(text)
 

@@ -173,19 +173,27 @@ class Table(front.Front):
         self,
         hear: Callable[[str], object] = lambda partition_path: None,
         partitions_max: int | None = None,
+        groups_max: int | None = None,
     ) -> metadata_tables.Validation:
         """Compare the table's metadata table with its committed files.
 
         Args:
             hear: Hears of each partition before it is compared.
             partitions_max: So many partitions are compared, spread over all; None for all.
+            groups_max: Into the files of so many file groups of each of these is looked; None for
+                all.
 
         Raises:
             NotFoundError: The table has no metadata table.
             FormatError: It is behind, or damaged.
         """
         return metadata_tables.validate(
-            self._storage, self.config, self.schema.arrow, self._env.engine, hear, partitions_max
+            self._storage,
+            self.config,
+            self.schema.arrow,
+            self._env.engine,
+            hear,
+            metadata_tables.Sample(partitions_max, groups_max),
         )
 
     def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:

@@ -17,7 +17,8 @@ from hoodie_jobs import opening, program, runtimes
 from hoodie_jobs.run import Run
 
 _SAMPLED_MAX: Final = 8
-"""So many partitions of the table are compared in a sample."""
+_SAMPLED_GROUPS_MAX: Final = 64
+"""So many partitions of the table are compared in a sample, and file groups of each of them."""
 
 
 class _Teller:
@@ -114,6 +115,7 @@ def _validate(opened: table.Table, validation: job_specs.IndexValidation, teller
     found = opened.validate_metadata(
         lambda path: teller.begin(f"comparing {path or 'files'}"),
         None if is_whole else _SAMPLED_MAX,
+        None if is_whole else _SAMPLED_GROUPS_MAX,
     )
     wrong = _wrong(found)
     if wrong:

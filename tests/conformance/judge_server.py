@@ -59,6 +59,8 @@ class Server:
             "schedule_compaction": self.schedule_compaction,
             "execute_compaction": self.execute_compaction,
             "schedule_clean": self.schedule_clean,
+            "schedule_index": self.schedule_index,
+            "run_index": self.run_index,
             "clean": self.clean,
             "rollback": self.rollback,
             "archive": self.archive,
@@ -156,6 +158,21 @@ class Server:
             nothing = self.jvm.org.apache.hudi.common.util.Option.empty()
             instant = client.scheduleTableService(nothing, kind)
             return {"instant": instant.get() if instant.isPresent() else None}
+
+    def schedule_index(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write the plan of the indexes `names`; the instant is null if all are there."""
+        kinds = self.jvm.org.apache.hudi.metadata.MetadataPartitionType
+        wanted = self.jvm.java.util.ArrayList()
+        for name in request["names"]:
+            wanted.add(kinds.valueOf(name.upper()))
+        with self._write_client(request) as client:
+            instant = client.scheduleIndexing(wanted, self.jvm.java.util.ArrayList())
+            return {"instant": instant.get() if instant.isPresent() else None}
+
+    def run_index(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Execute the plan of `instant`."""
+        with self._write_client(request) as client:
+            return {"done": client.index(request["instant"]).isPresent()}
 
     def clean(self, request: dict[str, Any]) -> dict[str, Any]:
         """Execute pending cleans, then plan another and execute it."""

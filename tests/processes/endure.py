@@ -3,6 +3,7 @@
     python tests/processes/endure.py --mode optimistic --seconds 600 --seed 7 [--lock filesystem]
     python tests/processes/endure.py --mode optimistic --seconds 600 --lock lying [--storage s3]
     python tests/processes/endure.py --mode copy-on-write --seconds 600 --metadata-table
+    python tests/processes/endure.py --mode copy-on-write --seconds 600 --indexed --lock lying
 
 The lock of ten processes is a real ZooKeeper's by default, which is stopped, frozen and robbed of
 its sessions as well, beyond a network that is cut. A lying lock says yes to everybody: the table
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{where}, seed {options.seed}: every invariant held")
     print(
         f"  {verdict.batches} batches, {verdict.compactions} compactions, {verdict.cleans} cleans, "
-        f"{verdict.archived} instants archived, {verdict.reads} reads, "
+        f"{verdict.archived} instants archived, {verdict.builds} builds, {verdict.reads} reads, "
         f"{verdict.epochs} epochs, {verdict.late} published after their lock was lost"
     )
     print(f"  survived: {_counts(verdict.survived)}")
@@ -94,7 +95,7 @@ def run(directory: Path, options: argparse.Namespace) -> judgement.Verdict:
     """
     crew = fleet.crew_of(worker.ModeName(options.mode), has_lock=options.lock != LYING)
     # The emulator serves one request at a time, and came to a halt with one client more.
-    crew = replace(crew, has_cleaner=options.storage != S3)
+    crew = replace(crew, has_cleaner=options.storage != S3, has_indexer=options.indexed)
     with (
         _table_uri(directory, options.storage) as uri,
         _lock_service(directory, options.lock) as (lock, service),
@@ -117,8 +118,10 @@ def _endure(
 ) -> judgement.Verdict:
     """Let a fleet work on a table, and judge it."""
     lock, service = place
-    if options.metadata_table:
-        opened = opened.initialise_metadata(worker.transaction(crew.mode, lock))
+    if options.metadata_table or options.indexed:
+        opened = opened.initialise_metadata(
+            worker.transaction(crew.mode, lock), has_statistics=not options.indexed
+        )
     commands = (lambda _: ()) if service is None else service.cables.command
     workers = fleet.Fleet(directory, crew, opened.uri, lock, commands, _SITES)
     chance = random.Random(options.seed)
@@ -214,6 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lock", choices=(ZOOKEEPER, "filesystem", LYING), default=ZOOKEEPER)
     parser.add_argument("--storage", choices=("local", S3), default="local")
     parser.add_argument("--metadata-table", action="store_true", help="give the table one")
+    parser.add_argument("--indexed", action="store_true", help="and build and drop its indexes")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(_ISOLATED, action="store_true", help=argparse.SUPPRESS)

@@ -28,12 +28,14 @@ class Crew:
         columns: A writer each.
         compactors: How many there are.
         has_cleaner: Whether file versions are cleaned, and old instants archived, meanwhile.
+        has_indexer: Whether indexes are built and dropped meanwhile.
     """
 
     mode: worker.ModeName
     columns: tuple[str, ...]
     compactors: int
     has_cleaner: bool = True
+    has_indexer: bool = False
 
     def roles(self) -> Iterator[tuple[str, worker.Role]]:
         """Yield what each does, by its name."""
@@ -45,6 +47,8 @@ class Crew:
         if self.has_cleaner:
             yield "cleaner", worker.Role.CLEANER
             yield "archiver", worker.Role.ARCHIVER
+        if self.has_indexer:
+            yield "indexer", worker.Role.INDEXER
         yield "reader", worker.Role.READER
 
 

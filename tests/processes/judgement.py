@@ -46,6 +46,7 @@ class Verdict:
         compactions: Completed ones.
         cleans: Completed ones.
         archived: Instants in the archive.
+        builds: Indexing actions that are completed, and on the timeline.
         reads: All were judged.
         survived: Errors that processes survived, by their kinds.
         late: Writes that were published after their lock was lost.
@@ -56,6 +57,7 @@ class Verdict:
     compactions: int
     cleans: int
     archived: int
+    builds: int
     reads: int
     survived: Mapping[str, int]
     late: int
@@ -90,6 +92,7 @@ class Judge:
             if isinstance(each, worker.Shown)
             for path, modified_ms in each.modified_ms.items()
         }
+        self._has_indexer = any(actor.role is worker.Role.INDEXER for actor in actors)
         survived = [each.kind for _, each in said if isinstance(each, worker.Survived)]
         self._survived = collections.Counter(survived)
 
@@ -138,6 +141,7 @@ class Judge:
             compactions=len(checked.completed_writes) - len(writes),
             cleans=sum(each.action is instants.Action.CLEAN for each in checked.completed),
             archived=sum(1 for _ in self._opened.archived_instants()),
+            builds=sum(each.action is instants.Action.INDEXING for each in checked.completed),
             reads=len(reads),
             survived=self._survived,
             late=len(late),
@@ -154,6 +158,9 @@ class Judge:
                 self._opened.compact(pending.requested_time, transaction)
         assert not self._opened.timeline().pending_compactions
         self._opened.roll_back_failed(transaction)
+        if self._has_indexer:
+            self._opened.build_index(worker.indexes_of(self._opened.config), transaction)
+            self._opened.refresh()
         how = replace(worker.RETENTION, grace_ms=0, files_max=1_000_000)
         self._opened.clean(how, transaction)
         assert not self._opened.propose_clean(how).removals
@@ -216,6 +223,9 @@ class Judge:
         """Check that a check finds nothing, in a metadata table neither, which reads use."""
         has_metadata = bool(self._opened.config.metadata_partitions)
         assert self._opened.explain_read().has_metadata_table is has_metadata
+        if self._has_indexer:
+            validated = self._opened.validate_metadata()
+            assert validated.is_right, validated
         bad = [
             finding
             for finding in self._opened.check(worker.MODES[self._mode].settings)

@@ -23,7 +23,15 @@ import pyarrow as pa
 from hoodie import environment, errors, table
 from hoodie.maintenance.archiving import planning
 from hoodie.maintenance.cleaning import retention
-from hoodie.model import commits, results, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    key_changes,
+    results,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.timeline import active
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
@@ -125,6 +133,7 @@ class Role(enum.StrEnum):
     ROLLBACK = "rollback"
     CLEANER = "cleaner"
     ARCHIVER = "archiver"
+    INDEXER = "indexer"
     READER = "reader"
 
 
@@ -165,6 +174,14 @@ class Survived:
 
 def say(what: Told | Seen | Shown | Survived) -> None:
     print(json.dumps({"what": type(what).__name__, **asdict(what)}), flush=True)
+
+
+def indexes_of(config: table_config.TableConfig) -> tuple[str, ...]:
+    """Return the indexes that are built and dropped."""
+    found = (file_statistics.COLUMN_STATS, file_statistics.BLOOM_FILTERS)
+    # Writers of Apache Hudi would not keep it up in a merge-on-read table with buckets.
+    is_refused = config.has_foreign_writers and not config.is_copy_on_write
+    return found if is_refused else (*found, key_changes.RECORD_INDEX)
 
 
 @functools.cache
@@ -287,6 +304,20 @@ class Worker:
                 survive(error)
             time.sleep(0.5)
 
+    def index(self) -> None:
+        names = indexes_of(self.opened.config)
+        while True:
+            try:
+                self.opened.build_index(names, self.transaction)
+                time.sleep(random.uniform(0, 1.0))
+                self.opened.drop_index([random.choice(names)], self.transaction)
+            except errors.NotFoundError as error:
+                # Another process has ended the plan, and one archived it, while it was paused.
+                say(Survived(kind=error.kind, message=str(error)))
+            except errors.HoodieError as error:
+                survive(error)
+            time.sleep(0.2)
+
     def read(self) -> None:
         while True:
             begun_s = time.monotonic()
@@ -354,6 +385,8 @@ def main() -> None:
             worker.clean()
         case Role.ARCHIVER:
             worker.archive()
+        case Role.INDEXER:
+            worker.index()
         case Role.READER:
             worker.read()
 

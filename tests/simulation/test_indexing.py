@@ -89,12 +89,6 @@ ALONE = {
     "values mor": Kind(
         config=schedule_lookups.config_of(MOR, GLOBAL), has_keys=True, has_values=True
     ),
-    "statistics mor": Kind(
-        config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True, has_statistics=True
-    ),
-    "statistics cow": Kind(
-        config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, has_statistics=True
-    ),
 }
 SHARED = {
     "shared-mor": Kind(config=CONFIG, is_shared=True),
@@ -114,6 +108,16 @@ SHARED_KEYS = {
         is_partitioned=True,
         is_shared=True,
     ),
+}
+MORE = {
+    "statistics mor": Kind(
+        config=schedule_lookups.config_of(MOR, SIMPLE), has_keys=True, has_statistics=True
+    ),
+    "statistics cow": Kind(
+        config=schedule_lookups.config_of(COW, GLOBAL), has_keys=True, has_statistics=True
+    ),
+}
+MORE_SHARED = {
     "shared-values-mor": Kind(
         config=schedule_lookups.config_of(MOR, GLOBAL),
         has_keys=True,
@@ -136,7 +140,8 @@ LOST = (
 )
 """What a builder may end with that has lost its lock."""
 
-KINDS = {**ALONE, **SHARED, **SHARED_KEYS}
+_SAMPLED = {**ALONE, **SHARED, **SHARED_KEYS}
+KINDS = {**_SAMPLED, **MORE, **MORE_SHARED}
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -263,6 +268,7 @@ def later_changes(world: World) -> None:
     compact(world, "late")
 
 
+@pytest.mark.sample(2 * len(_SAMPLED))
 @EACH_KIND
 @pytest.mark.parametrize("fault", CRASHES)
 def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
@@ -284,6 +290,7 @@ def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> Non
         check(world, builds_min=int(world.is_lying))
 
 
+@pytest.mark.sample(len(_SAMPLED))
 @EACH_KIND
 def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
     """T-I08, T-I09, T-I10: whether they complete before or after a step of the builder.
@@ -330,6 +337,7 @@ def test_changes_by_a_clock_behind_the_time_of_the_build_are_in_the_index(kind: 
         check(world)
 
 
+@pytest.mark.sample(len(_SAMPLED))
 @EACH_KIND
 def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
     """T-I07, T-I09: at whichever call of the writer, whose batch is not refused."""
@@ -346,6 +354,7 @@ def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
         check(world)
 
 
+@pytest.mark.sample(2 * len(_SAMPLED))
 @EACH_KIND
 @pytest.mark.parametrize("is_built_again", [False, True])
 def test_write_during_which_an_index_is_dropped_completes(kind: str, is_built_again: bool) -> None:
@@ -368,6 +377,7 @@ def test_write_during_which_an_index_is_dropped_completes(kind: str, is_built_ag
         check(world, builds_max=3)
 
 
+@pytest.mark.sample(len(_SAMPLED))
 @EACH_KIND
 def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
     """T-I16: another has built the index while it was paused, and others have written."""
@@ -385,6 +395,7 @@ def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
         check(world)
 
 
+@pytest.mark.sample(len(_SAMPLED))
 @EACH_KIND
 def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
     """T-I19, T-I22: whenever the builder is paused."""
@@ -406,6 +417,7 @@ def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
         check(world, builds_max=2)  # It may have been ready before it was dropped.
 
 
+@pytest.mark.sample(2 * len(_SAMPLED))
 @EACH_KIND
 @pytest.mark.parametrize("fault", CRASHES)
 def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
@@ -556,7 +568,8 @@ def jvm_world(kind: Kind) -> type[World]:
     return JvmLookupWorld if kind.has_keys else JvmWorld
 
 
-@pytest.mark.parametrize("kind", [*SHARED, *SHARED_KEYS])
+@pytest.mark.sample(2 * len({**SHARED, **SHARED_KEYS}))
+@pytest.mark.parametrize("kind", [*SHARED, *SHARED_KEYS, *MORE_SHARED])
 @pytest.mark.parametrize("lasts_ms", [300, 3_000])
 def test_write_of_another_engine_at_any_call_of_builder_is_in_the_index(
     kind: str, lasts_ms: int

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, index_definitions, metadata_timelines
 
 Hear = Callable[[str], object]
+Sampled = TypeVar("Sampled")
 """Hears of each partition of the data table before it is compared."""
 
 
@@ -208,13 +210,30 @@ class Validation:
         return not (self.differences or wrong or self.filters or self.keys or self.pairs)
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What of a table is compared, in even distances of its order.
+
+    Attributes:
+        partitions_max: So many partitions; None for all.
+        groups_max: Into the files of so many file groups of each of these is looked; None for all.
+            Which files there are is compared of all.
+    """
+
+    partitions_max: int | None = None
+    groups_max: int | None = None
+
+
+ALL = Sample()
+
+
 def validate(
     storage: Storage,
     config: table_config.TableConfig,
     schema: pa.Schema,
     engine: Engine,
     hear: Hear = lambda partition_path: None,
-    partitions_max: int | None = None,
+    sample: Sample = ALL,
 ) -> Validation:
     """Compare a metadata table with the committed files on storage.
 
@@ -229,8 +248,7 @@ def validate(
         schema: Its columns.
         engine: Looks into data files.
         hear: Hears of each partition.
-        partitions_max: So many partitions of the table are compared, in even distances of their
-            order; None for all.
+        sample: Which of its partitions are compared, and which file groups.
 
     Raises:
         NotFoundError: The table has no metadata table.
@@ -274,14 +292,18 @@ def validate(
         reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
         files_seen = filters_compared = groups_compared = 0
         paths = sorted({*by_metadata.partitions(), *on_storage.partitions()})
-        for path in _sampled(paths, partitions_max):
+        for path in _sampled(paths, sample.partitions_max):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
             theirs = _committed(snapshot, on_storage, path)
             files_seen += len({*ours, *theirs})
             differences += _differences(path, ours, theirs)
             data_files = [each for each in on_storage.files(path) if each.name in theirs]
-            slices = by_storage.latest_slices(path)
+            every = by_storage.latest_slices(path)
+            slices = _sampled(every, sample.groups_max)
+            if len(slices) < len(every):
+                groups = {each.group for each in slices}
+                data_files = [each for each in data_files if each.group in groups]
             wrong += statistics.compare(path, data_files, slices)
             if filters is not None:
                 whole = [each for each in data_files if isinstance(each, files.BaseFile)]
@@ -310,13 +332,13 @@ def validate(
     return snapshots.consistent(storage, config, compare)
 
 
-def _sampled(paths: Sequence[str], count_max: int | None) -> Sequence[str]:
-    """Return so many paths at most, the first and the last among them."""
-    if count_max is None or len(paths) <= count_max:
-        return paths
-    last = len(paths) - 1
+def _sampled(found: Sequence[Sampled], count_max: int | None) -> Sequence[Sampled]:
+    """Return so many at most, the first and the last among them."""
+    if count_max is None or len(found) <= count_max:
+        return found
+    last = len(found) - 1
     places = {round(number * last / max(1, count_max - 1)) for number in range(count_max)}
-    return [paths[place] for place in sorted(places)]
+    return [found[place] for place in sorted(places)]
 
 
 def _differences(

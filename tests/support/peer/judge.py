@@ -495,6 +495,20 @@ class Judge:
         instant: str | None = result["instant"]
         return instant
 
+    def schedule_index(
+        self, path: Path, names: Sequence[str], options: Mapping[str, str]
+    ) -> str | None:
+        """Write the plan of some indexes; return its instant, None if all are there."""
+        arguments = {"path": str(path), "options": dict(options), "names": list(names)}
+        result = self._ask("schedule_index", arguments, timeout_s=120)
+        instant: str | None = result["instant"]
+        return instant
+
+    def run_index(self, path: Path, instant: str, options: Mapping[str, str]) -> None:
+        """Execute the plan of some indexes."""
+        arguments = {"path": str(path), "options": dict(options), "instant": instant}
+        self._ask("run_index", arguments, timeout_s=300)
+
     def clean(self, path: Path, options: Mapping[str, str], *, timeout_s: float = 300) -> float:
         """Execute pending cleans, plan another and execute it; return the seconds inside."""
         arguments = {"path": str(path), "options": dict(options)}

@@ -71,6 +71,20 @@ def test_sample_of_partitions_is_spread_over_all(
     assert found.is_right
 
 
+@pytest.mark.parametrize(("count_max", "looked_into"), [(None, 6), (6, 6), (3, 3), (1, 1)])
+def test_sample_of_file_groups_is_looked_into(
+    tmp_path: Path, lying: Callable[..., None], count_max: int | None, looked_into: int
+) -> None:
+    small = SmallTable(tmp_path / "t", replace(CONFIG, partition_fields=(), bucket_count=6))
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    lying(FILES, "a", {"low": -5, "high": -1})
+    small.upsert([{"id": str(number), "a": 1} for number in range(60)])
+    found = table.open_table(str(small.path), small.env).validate_metadata(groups_max=count_max)
+    assert found.files == 6
+    assert found.files_read == looked_into
+    assert len(found.statistics) == looked_into
+
+
 @pytest.mark.parametrize("case", LIES)
 def test_what_statistics_of_log_files_and_partitions_exclude_is_a_difference(
     case: str, small: SmallTable, lying: Callable[..., None], monkeypatch: pytest.MonkeyPatch
