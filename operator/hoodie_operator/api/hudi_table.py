@@ -186,7 +186,13 @@ KeyOption = Annotated[
 class Keys(fields.Block):
     """The fields that identify, partition and order records."""
 
-    record_fields: tuple[fields.ColumnName, ...] = Field(min_length=1, max_length=16)
+    record_fields: tuple[fields.ColumnName, ...] = Field(
+        max_length=16,
+        description=(
+            "Of several the key has all. An empty list, with writeIndex Simple or Bloom, is for a "
+            "table whose keys are generated: rows are added to it."
+        ),
+    )
     partition_fields: tuple[fields.ColumnName, ...] = Field(default=(), max_length=8)
     ordering_fields: tuple[fields.ColumnName, ...] = Field(
         default=(), max_length=8, description="With merge mode EventTime the greater value wins."
