@@ -13,8 +13,8 @@ was, and the columns that it changed; the newest last. With --json come the rows
 one JSON object a write.
 
 A key of several fields is given by their values, in the order of the fields, with commas between
-them; of a table without key fields it is _hoodie_record_key. Without --partition the key is looked for in all
-partitions.
+them; of a table without key fields it is _hoodie_record_key. Without --partition the key is looked
+for in all partitions.
 
 What cannot be read any more, because files were cleaned, the table was restored or its history was
 trimmed, comes as a line that says so. The line after it has the row as it was then, and the instant
