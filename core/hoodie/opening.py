@@ -114,7 +114,8 @@ def create_table(  # noqa: PLR0913 - a parameter an option
         uri: Where: a folder, or a URI such as `s3://lake/trips`.
         schema: A `pyarrow.Schema`, a dict of names and types of Arrow, or data that has a schema,
             such as a data frame. Times in nanoseconds become microseconds, categories their values.
-        record_key: The columns that identify a row.
+        record_key: The columns that identify a row; none, with the index simple or bloom, for rows
+            whose keys are generated, and which are changed by filters alone.
         partition_by: Partition columns.
         ordering: The column of whose values the greater one wins among rows of one key (event
             time); None for the row that was committed later.
@@ -177,10 +178,6 @@ def create_table(  # noqa: PLR0913 - a parameter an option
         chain=table_config.ChainName(id=env.random.uuid()),
         has_foreign_writers=foreign_writers,
     )
-    if not wish.record_key:
-        raise errors.InvalidInputError(
-            "record_key is empty, expected the column or columns that identify a row"
-        )
     config = new_tables.new_table(wish, fields, str)
     created = table.create_table(place, config, fields, env)
     return table.open_table(created.uri, env, writer)

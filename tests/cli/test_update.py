@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.tables.command_line import Run, put
+from support.tables.command_line import Run
 
 WHERE = ("--where", "city = 'Rome'")
 
@@ -67,9 +67,11 @@ def test_rows_of_a_table_without_key_fields_are_updated(
     hoodie: Run, tmp_path: Path, schema: Path, trips: Path
 ) -> None:
     path = tmp_path / "keyless"
-    made = ("--record-key", "id", "--index", "simple", "--partition-by", "city")
+    made = ("--index", "simple", "--partition-by", "city")
+    needed = hoodie("create", path, "--schema", schema)
+    assert needed.code == 20
+    assert "or --index simple or bloom, with which keys are generated" in needed.err
     assert hoodie("create", path, "--schema", schema, *made).code == 0
-    _take_key_away(path)
     for _ in range(2):
         assert hoodie("write", path, "--input", trips, "--operation", "insert").code == 0
     refused = hoodie("write", path, "--input", trips)
@@ -81,15 +83,9 @@ def test_rows_of_a_table_without_key_fields_are_updated(
     assert {row["_hoodie_record_key"] for row in rows} == keys
     assert sorted(row["id"] for row in rows if row["fare"] == 9) == ["a", "a"]
     assert len(rows) == 6
-
-
-def _take_key_away(path: Path) -> None:
-    """Make a table one of those that Spark SQL creates without a primary key."""
-    properties = path / ".hoodie" / "hoodie.properties"
-    lines = properties.read_text().splitlines()
-    kept = [line for line in lines if not line.startswith("hoodie.table.recordkey.fields")]
-    assert len(kept) == len(lines) - 1
-    put(properties, "\n".join([*kept, ""]))
+    (changed, *_) = (row["_hoodie_record_key"] for row in rows if row["fare"] == 9)
+    history = hoodie("history", path, "--key", changed, "--json").rows
+    assert [row["event"] for row in history] == ["insert", "update"]
 
 
 def _rows(hoodie: Run, path: Path) -> list[dict[str, object]]:

@@ -349,7 +349,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.timeline.history.path": "history",
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.table.checksum": str(checksum(config)),
-        "hoodie.table.recordkey.fields": ",".join(config.record_key_fields),
+        **_record_key(config),
         "hoodie.table.partition.fields": ",".join(config.partition_fields),
         "hoodie.table.keygenerator.type": _key_generator(config),
         "hoodie.table.base.file.format": "PARQUET",
@@ -390,6 +390,12 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.ordering_fields:
         properties[ordering_key] = ",".join(config.ordering_fields)
     return properties
+
+
+def _record_key(config: TableConfig) -> dict[str, str]:
+    """Return the property that names the key fields; none for none, since it would name one."""
+    names = ",".join(config.record_key_fields)
+    return {"hoodie.table.recordkey.fields": names} if names else {}
 
 
 def index_properties(index: IndexKind, *, updates_partitions: bool) -> dict[str, str]:
@@ -633,7 +639,7 @@ def _index(properties: Mapping[str, str]) -> IndexKind | None:
 def _key_generator(config: TableConfig) -> str:
     if not config.partition_fields:
         return "NON_PARTITION"
-    if len(config.record_key_fields) == 1 and len(config.partition_fields) == 1:
+    if len(config.record_key_fields) <= 1 and len(config.partition_fields) == 1:
         return "SIMPLE"
     return "COMPLEX"
 

@@ -41,8 +41,11 @@ def check(
         ConfigurationError: The bucket is computed from a field that is not in the record key.
         UnsupportedError: Partition columns are left out of data files that are needed there.
     """
-    if not config.record_key_fields:
-        raise errors.InvalidInputError("a table needs a record key of at least one column")
+    if not config.record_key_fields and (not config.looks_keys_up or config.has_global_index):
+        raise errors.InvalidInputError(
+            "a table whose record key has no column, so that keys are generated, needs the index "
+            "simple or bloom: expected one of these, or a record key of at least one column"
+        )
     _check_merging(config)
     partition_columns.whole(schema, config)
     of_paths = partition_columns.write_refusal(config)
@@ -64,7 +67,8 @@ def check(
                 )
     # Keys of no rows: what is refused is refused for its type.
     empty = schema.arrow.empty_table()
-    keys.record_keys(empty, config)
+    if config.record_key_fields:
+        keys.record_keys(empty, config)
     keys.partition_paths(empty, config)
 
 

@@ -105,6 +105,11 @@ def new_table(wish: Wish, schema: schemas.TableSchema, spell: Spell) -> table_co
             "partition columns"
         )
     has_buckets = wish.index.has_buckets
+    if not wish.record_key and (has_buckets or wish.index.is_global):
+        raise errors.InvalidInputError(
+            f"{spell('record_key')} is empty: expected the columns that identify a row, or "
+            f"{spell('index')} simple or bloom, with which keys are generated"
+        )
     if wish.buckets is not None and not has_buckets:
         raise errors.ConfigurationError(
             f"{spell('buckets')} {wish.buckets} with {spell('index')} {spelled(wish.index)}: only "
@@ -139,7 +144,8 @@ def _check_keys(config: table_config.TableConfig, schema: schemas.TableSchema) -
     """Refuse keys and partitions that every write would refuse: the same rules, on no rows."""
     stored = table_config.from_properties(table_config.to_properties(config))
     empty = schema.arrow.empty_table()
-    keys.record_keys(empty, stored)
+    if stored.record_key_fields:
+        keys.record_keys(empty, stored)
     keys.partition_paths(empty, stored)
 
 

@@ -191,7 +191,12 @@ class Keys(fields.Block):
     """The fields that identify, partition and order records."""
 
     record_fields: tuple[fields.ColumnName, ...] = Field(
-        min_length=1, max_length=16, description="The columns that identify a record."
+        max_length=16,
+        description=(
+            "The columns that identify a record; of several the key has all. An empty list, with "
+            "writeIndex Simple or Bloom, is for a table whose keys are generated: rows are added "
+            "to it."
+        ),
     )
     partition_fields: tuple[fields.ColumnName, ...] = Field(
         default=(), max_length=8, description="The columns whose values name a record's partition."

@@ -112,6 +112,13 @@ def check_writer(
             f"write meanwhile in mode {table.spec.concurrency.mode.value}, expected a table of "
             "mode SingleWriter or Optimistic",
         )
+    if not operation.adds_rows and not wanted.config.record_key_fields:
+        return stalled(
+            me,
+            Reason.OPERATION_NOT_ALLOWED,
+            f"HudiTable {table.name} has no record key, by which {me.spec.operation.value} finds "
+            "rows, expected Insert, BulkInsert, InsertOverwrite or InsertOverwriteTable",
+        )
     for other in world.writers_of(table):
         if other.uid == me.uid:
             # The rest is younger: it is they who are refused.

@@ -32,6 +32,10 @@ it touches, new rows fill up small files first, and writers are one at a time or
 --index global-simple or global-bloom a key is unique in the table, and a write reads the keys of
 all partitions: a row whose partition changes moves there, or stays where it is with
 --keep-partitions.
+
+Without --record-key, which needs --index simple or bloom, keys are generated: rows are added, by
+the operations insert, bulk_insert and overwrites, and changed by `hoodie update` and `hoodie delete
+--where` alone.
 """
 EXAMPLES = """Examples:
 
@@ -99,7 +103,7 @@ _MERGE_MODES = {
 def create(  # noqa: PLR0913 - a parameter an option
     uri: options.TableUri,
     *,
-    record_key: Annotated[str, options.RecordKey],
+    record_key: Annotated[str | None, options.RecordKey] = None,
     schema: Annotated[
         str | None,
         typer.Option(
@@ -232,7 +236,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             name=table_name,
             table_type=options.TABLE_TYPES[type_name],
             version=int(table_version.value),
-            record_key=options.names(record_key, "--record-key"),
+            record_key=options.names(record_key, "--record-key") if record_key else (),
             partition_by=options.names(partition_by, "--partition-by") if partition_by else (),
             ordering=options.names(ordering, "--ordering") if ordering else (),
             merge=_MERGE_MODES[merge] if merge else None,

@@ -13,8 +13,8 @@ was, and the columns that it changed; the newest last. With --json come the rows
 one JSON object a write.
 
 A key of several fields is given by their values, in the order of the fields, with commas between
-them. Without --partition the key is looked for in all
-partitions.
+them; of a table without key fields it is _hoodie_record_key. Without --partition the key is looked
+for in all partitions.
 
 What cannot be read any more, because files were cleaned, the table was restored or its history was
 trimmed, comes as a line that says so. The line after it has the row as it was then, and the instant
@@ -84,18 +84,19 @@ def history(  # noqa: PLR0913 - a parameter an option
     output.note(quantities.counted(histories.change_count(rows), "change"))
 
 
-def _values(text: str, opened: table.Table) -> dict[str, str]:
-    """Return the values of the key fields.
+def _values(text: str, opened: table.Table) -> dict[str, str] | str:
+    """Return the values of the key fields, or the key itself where it is generated.
 
     Raises:
         InvalidInputError: They are not so many.
     """
     fields = opened.config.record_key_fields
+    if not fields:
+        return text
     values = [text] if len(fields) == 1 else text.split(",")
     if len(values) != len(fields):
         raise errors.InvalidInputError(
-            f"--key {text}: expected values of {', '.join(fields) or 'a record key'}, with commas "
-            "between them"
+            f"--key {text}: expected values of {', '.join(fields)}, with commas between them"
         )
     return dict(zip(fields, values, strict=True))
 

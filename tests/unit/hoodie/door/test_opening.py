@@ -91,7 +91,16 @@ def test_columns_that_make_no_table_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "error", "complaint"),
     [
-        ({"record_key": []}, errors.InvalidInputError, "record_key is empty"),
+        (
+            {"record_key": []},
+            errors.InvalidInputError,
+            "expected the columns that identify a row, or index simple or bloom",
+        ),
+        (
+            {"record_key": (), "index": "global-bloom"},
+            errors.InvalidInputError,
+            "record_key is empty",
+        ),
         ({"record_key": ["id", "id"]}, errors.InvalidInputError, "'id' is given twice"),
         ({"table_type": "xow"}, errors.InvalidInputError, "expected one of 'mor', 'cow'"),
         ({"index": "hash"}, errors.InvalidInputError, "index is 'hash', expected one of"),

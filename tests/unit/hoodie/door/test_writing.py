@@ -361,24 +361,14 @@ def test_update_during_which_a_column_is_added_changes_nothing(
     assert found == [{"f": 1.0, "tip": 2.5}]
 
 
-def keyless(path: Path, table_type: str) -> hoodie.Table:
-    """Return a table as Spark SQL creates it without a primary key."""
-    hoodie.create_table(
-        path, COLUMNS, "id", table_type=table_type, index="simple", partition_by="city"
-    )
-    properties = path / ".hoodie" / "hoodie.properties"
-    lines = properties.read_text().splitlines()
-    kept = [line for line in lines if not line.startswith("hoodie.table.recordkey.fields")]
-    properties.write_text("\n".join([*kept, ""]))
-    return hoodie.open_table(path)
-
-
 @pytest.mark.parametrize("table_type", ["mor", "cow"])
 def test_rows_without_key_fields_are_updated_where_they_are(
     tmp_path: Path, table_type: str
 ) -> None:
     """They keep generated keys and file groups, also those that are equal in all columns."""
-    made = keyless(tmp_path / "t", table_type)
+    made = hoodie.create_table(
+        tmp_path / "t", COLUMNS, (), table_type=table_type, index="simple", partition_by="city"
+    )
     made.insert(ROWS)
     made.insert(ROWS)
     places = ["_hoodie_record_key", "_hoodie_partition_path"]

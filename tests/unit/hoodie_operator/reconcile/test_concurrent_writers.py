@@ -207,6 +207,21 @@ def test_writer_that_replaces_file_groups_blocks_others(operation: str) -> None:
         assert work.operation.replaces
 
 
+@pytest.mark.parametrize("operation", ["Insert", "Upsert", "Delete"])
+def test_rows_are_only_added_to_a_table_without_key_fields(operation: str) -> None:
+    added = edited(ow.SINGLE, keys__recordFields=[], writeIndex={"type": "Simple"})
+    here = Flights(added)
+    key = here.add_writer("rows", "a", operation=operation)
+    here.settle()
+    if operation == "Insert":
+        (start,) = here.started
+        assert start.table.config.record_key_fields == ()
+        return
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "OperationNotAllowed")
+    assert f"HudiTable flights has no record key, by which {operation} finds rows" in message
+
+
 def test_runs_of_a_single_writer_table_wait_for_each_other() -> None:
     here = Flights(ow.SINGLE)
     here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])

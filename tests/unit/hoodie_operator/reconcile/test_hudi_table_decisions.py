@@ -208,6 +208,7 @@ def test_pattern_that_means_something_else_in_java_is_refused() -> None:
         ({"storage__path": "s3://bucket/x"}, False, "PathNotAllowed"),
         ({"storage__path": "ftp://x/y"}, False, "InvalidSpec"),
         ({"keys__recordFields": ["c"]}, False, "InvalidSpec"),
+        ({"keys__recordFields": []}, False, "InvalidSpec"),
         ({"schema": {"avro": "{}"}}, False, "InvalidSpec"),
         ({"concurrency__lockRef": {"name": "other"}}, False, "ReferenceNotFound"),
     ],
