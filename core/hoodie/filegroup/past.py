@@ -255,7 +255,8 @@ def _of_rollbacks(
             done[rollback] = _archived_target(archived_one)
     for rollback, found in done.items():
         # A pending one ends beyond all that can be asked for.
-        end = rollback.completion_time or instants.next_time(str(timeline.greatest_time))
+        newest = timeline.greatest_time or rollback.requested_time
+        end = rollback.completion_time or instants.next_time(newest)
         if found is None:
             yield Gap(first=_ALWAYS, end=end, cause=f"what {rollback} rolls back is not known")
         elif found.may_have_completed and not _has_completed(timeline, found.target):
