@@ -241,16 +241,22 @@ def test_rows_are_added_to_a_table_without_a_record_key(
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("is_mor", [True, False], ids=["mor", "cow"])
+@pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "theirs"])
 def test_rows_without_a_record_key_are_updated_by_both(
-    is_mor: bool, version: int, judge: Judge, tmp_path: Path
+    is_ours: bool, is_mor: bool, version: int, judge: Judge, tmp_path: Path
 ) -> None:
     """Rows of all columns alike are told apart by generated keys, which no update changes."""
     path, kind = tmp_path / "keyless", keyless(is_mor=is_mor, version=version)
     options = kind.write_options()
     rows = pa.concat_tables([rows_of(kind, 1, 0), rows_of(kind, 1, 0)])
-    judge.write(path, rows, options, operation="insert")
-    adopt(path, kind)
-    peer_ours.Hoodie(table=kind, concurrency="single-writer").write(path, rows, "insert")
+    maker = peer_ours.Hoodie(table=kind, concurrency="single-writer")
+    if is_ours:
+        maker.write(path, rows, "insert")
+        judge.write(path, rows, options, operation="insert")
+    else:
+        judge.write(path, rows, options, operation="insert")
+        adopt(path, kind)
+        maker.write(path, rows, "insert")
     judge.execute(f"CREATE TABLE IF NOT EXISTS keyless USING hudi LOCATION '{path}'")
     expected = {
         row["_hoodie_record_key"]: row

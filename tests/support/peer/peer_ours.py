@@ -67,7 +67,8 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
     schema_file = path.parent / f"{path.name}.schema.parquet"
     pq.write_table(schema.empty_table(), schema_file)
     arguments: list[str | Path] = ["create", path, "--schema", schema_file, "--name", table.name]
-    arguments += ["--record-key", ",".join(table.record_key)]
+    if table.record_key:
+        arguments += ["--record-key", ",".join(table.record_key)]
     if not table.merge_on_read:
         arguments += ["--type", "cow"]
     if table.partition_by:
