@@ -2,6 +2,7 @@
 
     column_stats     of each data file that counts
     partition_stats  of each partition of the data table, tight: of the slices that reads take
+    expr_index_NAME  the same of what a function makes of a column, of both
 
 Readers find the records of a file by its name. So files have none whose names are in several
 partitions, as earlier releases of this project wrote them: readers read what has no record.
@@ -52,6 +53,9 @@ FILE_GROUPS: Mapping[str, int] = {
 }
 """How many file groups each partition of an MDT is made with, in the order of their making."""
 
+EXPRESSION_FILE_GROUPS = 2
+"""How many file groups an expression index is made with."""
+
 _FILES_AT_ONCE = 256
 _FIRST_CHARACTERS = 128
 _SPILLED_BYTES = 64 << 20
@@ -96,6 +100,7 @@ def gather(
     source: statistics_reading.Source,
     reading: Reading,
     now_ms: int,
+    groups: Mapping[str, int] = FILE_GROUPS,
 ) -> Bases:
     """Return the base files of the partitions with statistics.
 
@@ -105,38 +110,56 @@ def gather(
         source: Of the data table.
         reading: How they are looked into.
         now_ms: The time, in milliseconds since the epoch.
+        groups: How many file groups each partition has, those of expression indexes among them.
 
     Raises:
         FormatError: A data file is broken.
         UnsupportedError: One has what is not read.
     """
-    name = file_statistics.COLUMN_STATS
-    count = FILE_GROUPS[name] * _FIRST_CHARACTERS
+    expressions = [each.partition for each in source.wanted.expressions]
+    parted = (file_statistics.COLUMN_STATS, *expressions)
+    ends = itertools.accumulate(groups[name] for name in parted)
+    firsts = {name: end - groups[name] for name, end in zip(parted, ends, strict=True)}
     names = Counter(each.name for found in data_files.values() for each in found)
     of_partitions: dict[str, bytes] = {}
+    count = sum(groups[name] for name in parted) * _FIRST_CHARACTERS
     with scratch.Parts(reading.scratch_folder, count, _SPILLED_BYTES) as parts:
 
+        def add(name: str, records: Mapping[str, bytes]) -> None:
+            if records:
+                table = metadata_merging.table(records)
+                places = _parts_of(table.column("key"), groups[name])
+                parts.add(table, places + firsts[name] * _FIRST_CHARACTERS)
+
         def take(some: Sequence[_Looked]) -> None:
-            records = _column_records(each for each in some if names[each[0].data_file.name] == 1)
-            if records.num_rows:
-                parts.add(records, _parts_of(records.column("key"), FILE_GROUPS[name]))
+            unique = [each for each in some if names[each[0].data_file.name] == 1]
+            add(file_statistics.COLUMN_STATS, _column_records(unique))
+            for name in expressions:
+                add(name, _expression_records(unique, name))
 
         total = sum(map(len, data_files.values()))
         looked = _looked_into(_places(snapshot, data_files), total, source, reading, take)
         for path, of_path in itertools.groupby(looked, key=lambda each: each[0].partition_path):
             latest = (each for place, found in of_path if place.is_latest for each in found)
             for each in partition_statistics.of_all_files(path, latest):
-                key = metadata_avro.statistics_prefix(each.column, path)
                 record = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
-                of_partitions[key] = record
+                if each.expression is None:
+                    of_partitions[metadata_avro.statistics_prefix(each.column, path)] = record
+                else:
+                    key = metadata_avro.expression_key(each.column, path)
+                    add(each.expression.partition, {key: record})
         parts.flush()
-        of_files = [
-            _prepared(_in_order(parts, number), now_ms) for number in range(FILE_GROUPS[name])
-        ]
+        of_files = {
+            name: [
+                _prepared(_in_order(parts, firsts[name] + number), now_ms)
+                for number in range(groups[name])
+            ]
+            for name in parted
+        }
     partitions = metadata_merging.table(of_partitions)
-    assert FILE_GROUPS[file_statistics.PARTITION_STATS] == 1
+    assert groups[file_statistics.PARTITION_STATS] == 1
     return {
-        name: of_files,
+        **of_files,
         file_statistics.PARTITION_STATS: [_prepared(iter([partitions.sort_by("key")]), now_ms)],
     }
 
@@ -233,16 +256,26 @@ def _of_file(
         return ()
 
 
-def _column_records(looked: Iterable[_Looked]) -> pa.Table:
-    return metadata_merging.table(
-        {
-            metadata_avro.statistics_key(
-                each, place.partition_path
-            ): metadata_avro.encode_statistics(each, RecordType.COLUMN_STATS)
-            for place, found in looked
-            for each in found
-        }
-    )
+def _column_records(looked: Iterable[_Looked]) -> Mapping[str, bytes]:
+    return {
+        metadata_avro.statistics_key(each, place.partition_path): metadata_avro.encode_statistics(
+            each, RecordType.COLUMN_STATS
+        )
+        for place, found in looked
+        for each in found
+        if each.expression is None
+    }
+
+
+def _expression_records(looked: Iterable[_Looked], name: str) -> Mapping[str, bytes]:
+    return {
+        metadata_avro.statistics_key(each, place.partition_path): (
+            metadata_records.expression_record(each, place.data_file.size_bytes)
+        )
+        for place, found in looked
+        for each in found
+        if each.expression is not None and each.expression.partition == name
+    }
 
 
 def _prepared(records: Iterator[pa.Table], now_ms: int) -> metadata_writing.PreparedBase | None:

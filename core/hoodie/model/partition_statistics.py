@@ -43,12 +43,13 @@ def of_files(
         partition_path: The partition's.
         files: The statistics of all files that the commit wrote there.
     """
-    found: dict[str, ColumnStatistics] = {}
+    found: dict[object, ColumnStatistics] = {}
     for each in files:
         if not each.values:
             continue  # Apache Hudi cannot merge the type of a file without rows.
-        before = found.get(each.column)
-        found[each.column] = _with_one_more_row(each) if before is None else merged(before, each)
+        key = each.expression, each.column
+        before = found.get(key)
+        found[key] = _with_one_more_row(each) if before is None else merged(before, each)
     return tuple(replace(each, file_name=partition_path) for each in found.values())
 
 
@@ -56,11 +57,12 @@ def of_all_files(
     partition_path: str, files: Iterable[ColumnStatistics]
 ) -> tuple[ColumnStatistics, ...]:
     """Return the tight records of a partition, one for each column, from those of all its files."""
-    found: dict[str, ColumnStatistics] = {}
+    found: dict[object, ColumnStatistics] = {}
     for each in files:
         if each.values:
-            before = found.get(each.column)
-            found[each.column] = each if before is None else merged(before, each)
+            key = each.expression, each.column
+            before = found.get(key)
+            found[key] = each if before is None else merged(before, each)
     return tuple(replace(each, file_name=partition_path, is_tight=True) for each in found.values())
 
 

@@ -701,7 +701,7 @@ def _task(
         known=_known(target, options, opened.timeline),
         hashing_config=_hashing_config(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
-        statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
+        statistics=index_definitions.wanted_statistics(target.storage, opened.config, stored.arrow),
         tracks_keys=key_changes.RECORD_INDEX in config.metadata_partitions_kept_up,
         indexed_columns=_indexed_columns(target.storage, opened.config, stored),
         sort_by=options.sort_by,
