@@ -14,6 +14,7 @@ Source: `HoodieTableMetadataUtil.java` (collectColumnRangeMetadata), `ParquetUti
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -65,18 +66,18 @@ class _Column:
 class _Expressions:
     """What functions of columns make, as `_Column` has it of columns."""
 
-    def __init__(self, wanted: tuple[expression_indexes.Definition, ...]) -> None:
-        self._found = {definition: _Column() for definition in wanted}
-        self._types: dict[str, pa.DataType] = {}
+    def __init__(self, kinds: Mapping[expression_indexes.Definition, Kind]) -> None:
+        self._kinds = kinds
+        self._found = {definition: _Column() for definition in kinds}
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows; those that lack a column have no values of it."""
+        """Add rows; a column that they lack is null in them, as it is to Apache Hudi."""
         for definition, found in self._found.items():
+            found.values += rows.num_rows
             if definition.column not in rows.column_names:
+                found.nulls += rows.num_rows
                 continue
             column = rows.column(definition.column)
-            self._types[definition.column] = column.type
-            found.values += len(column)
             found.nulls += column.null_count
             found.bounds += definition.function.bounds(column) or ()
 
@@ -85,18 +86,12 @@ class _Expressions:
         # Apache Hudi cannot merge the type of a file without rows.
         return tuple(
             dataclasses.replace(
-                _statistics(file_name, definition.column, found, self._kind(definition)),
+                _statistics(file_name, definition.column, found, self._kinds[definition]),
                 expression=definition,
             )
             for definition, found in self._found.items()
             if found.values
         )
-
-    def _kind(self, definition: expression_indexes.Definition) -> Kind:
-        data_type = self._types[definition.column]
-        if pa.types.is_dictionary(data_type):
-            data_type = data_type.value_type
-        return file_statistics.kind_of_expression(definition, data_type)
 
 
 class RowStatistics:

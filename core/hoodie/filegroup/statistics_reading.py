@@ -100,15 +100,12 @@ def _of_base_file(
         else:
             to_read.append(column)
     of_expressions = source.of_expressions
-    missing = [each for each in of_expressions if each.name not in parquet.schema.names]
-    nulls = [pa.nulls(footer.num_rows, each.type) for each in missing]
-    gathered.add_for_expressions(pa.table(nulls, pa.schema(missing)))
-    present = [each for each in of_expressions if each not in missing]
-    both = dict.fromkeys([*to_read, *present])
+    both = dict.fromkeys([*to_read, *of_expressions])
     if both:
+        # A column that the file lacks is null there.
         for rows in parquet.pieces(pa.schema(list(both))):
             gathered.add_read(rows.select([each.name for each in to_read]))
-            gathered.add_for_expressions(rows.select([each.name for each in present]))
+            gathered.add_for_expressions(rows)
     return gathered.finish(base_file.name, footer)
 
 

@@ -138,12 +138,13 @@ class Wanted:
     Attributes:
         kinds: How the bounds of each column are written; of no other column there are statistics.
         has_bloom_filter: Whether base files have a bloom filter of their keys.
-        expressions: The expression indexes that have bounds of each file.
+        expressions: The expression indexes that have bounds of each file, with how these are
+            written.
     """
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     has_bloom_filter: bool = False
-    expressions: tuple[expression_indexes.Definition, ...] = ()
+    expressions: Mapping[expression_indexes.Definition, Kind] = field(default_factory=dict)
 
 
 NOTHING = Wanted()
@@ -209,15 +210,18 @@ def wanted(
     """
     left_out = partition_columns.left_out(config)
     schema = pa.schema([each for each in schema if each.name not in left_out])
-    for each in expressions:
-        refusal = expression_indexes.column_refusal(each, schema, config.name)
+    made: dict[expression_indexes.Definition, Kind] = {}
+    for each_expression in expressions:
+        refusal = expression_indexes.column_refusal(each_expression, schema, config.name)
         if refusal is not None:
             raise refusal
+        data_type = schema.field(each_expression.column).type
+        made[each_expression] = _kind_of_expression(each_expression, data_type)
     # Apache Hudi's bloom index fails at a base file without a filter, and its writers may have that
     # index in any table whose keys are looked up.
     has_bloom_filter = config.looks_keys_up or BLOOM_FILTERS in _partitions(config)
     if not has_columns(config):
-        return Wanted(has_bloom_filter=has_bloom_filter, expressions=tuple(expressions))
+        return Wanted(has_bloom_filter=has_bloom_filter, expressions=made)
     has_value_types = None if definition is None else definition.has_value_types
     if has_value_types is None:
         has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
@@ -235,7 +239,7 @@ def wanted(
             **{name: kinds[name] for name in _names(list(kinds), schema, definition, chosen)},
         },
         has_bloom_filter=has_bloom_filter,
-        expressions=tuple(expressions),
+        expressions=made,
     )
 
 
@@ -302,7 +306,7 @@ def columns_refusal(
     return None
 
 
-def kind_of_expression(definition: expression_indexes.Definition, column: pa.DataType) -> Kind:
+def _kind_of_expression(definition: expression_indexes.Definition, column: pa.DataType) -> Kind:
     """Return how bounds of an expression index are written, by the type of its column."""
     result = definition.function.result_of(column)
     assert result is not None, (definition, column)

@@ -352,7 +352,7 @@ def _without_files(
     wanted = index_definitions.wanted_statistics(storage, config, stored.columns.arrow)
     # Files of Apache Hudi may have them of the others, too.
     columns = (*wanted.kinds, *partition_columns.left_out(config)) if wanted.kinds else ()
-    return replace(found, columns=columns, expressions=wanted.expressions)
+    return replace(found, columns=columns, expressions=tuple(wanted.expressions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

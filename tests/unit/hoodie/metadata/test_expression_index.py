@@ -67,6 +67,14 @@ def test_index_that_is_built_beside_writes_and_kept_up_is_what_a_rebuild_makes(
     assert kept.lacking(right) == []
 
 
+def test_partial_rows_without_the_column_are_in_the_index(tmp_path: Path) -> None:
+    indexed = Kept(tmp_path / "t")
+    session = indexed.begin(["id", "part", "a"])
+    indexed.commit(session, [{"id": "1", "part": "p1", "a": 7}])
+    assert [each.nulls for each in indexed.entries().of_files.values() if each.kind is None] == [1]
+    indexed.check()
+
+
 class Kept(ExpressionBuilding):
     """A table whose index of `lower(b)` is ready."""
 
