@@ -911,8 +911,8 @@ class Table(front.Front):
     ) -> "Table":
         """Make the table's metadata table from what is on storage; return the table with it.
 
-        Of one that is rebuilt bloom filters and the record index are built again beside writers,
-        once the rest is there. If that breaks off, `build_index` goes on with it.
+        Of one that is rebuilt bloom filters, the record index and expression indexes are built
+        again beside writers, once the rest is there. If that breaks off, `build_index` goes on.
 
         Args:
             transaction: On whose behalf.
@@ -928,26 +928,40 @@ class Table(front.Front):
             HoodieError: As `build_index`; the metadata table is there.
         """
         without, names, is_partitioned = self, list[str](), False
+        calls: Mapping[str, str] = {}
         if is_rebuilt:
             if has_statistics:
                 there = (file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX)
                 names = [each for each in there if each in self.config.metadata_partitions]
                 is_partitioned = self.has_partitioned_record_index()
+                calls = index_definitions.calls_of_expressions(
+                    self._storage, self.config, hear_left_out
+                )
             self.drop_metadata(transaction)
             without = open_table(self.uri, self._env, self._writer)
         initialising.initialise(
             without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
         )
         made = open_table(self.uri, self._env, self._writer)
-        for name in names:
+        for name in (*names, *calls):
             is_of_partitions = is_partitioned and name == key_changes.RECORD_INDEX
-            request = index_decisions.Request((name,), is_partitioned=is_of_partitions)
+            of_name = {name: calls[name]} if name in calls else {}
+            request = index_decisions.Request(
+                (name,), secondary=of_name, is_partitioned=is_of_partitions
+            )
             refusal = index_decisions.request_refusal(request, made.config, transaction.settings)
             if refusal is None:
-                made.build_index((name,), transaction, hear, is_partitioned=is_of_partitions)
+                made.build_index(
+                    (name,),
+                    transaction,
+                    hear,
+                    secondary=of_name,
+                    is_partitioned=is_of_partitions,
+                )
             else:
                 hear_left_out(f"{name} of {self.uri} is not built again: {refusal}")
-        return open_table(self.uri, self._env, self._writer) if names else made
+        has_more = bool(names or calls)
+        return open_table(self.uri, self._env, self._writer) if has_more else made
 
     def build_index(
         self,
@@ -969,7 +983,8 @@ class Table(front.Front):
             columns: As of `index_decisions.Request`.
             is_partitioned: Whether a record index is one of each partition, which has a key once in
                 each of them, and not of the whole table.
-            secondary: The columns of secondary indexes, by the names of these.
+            secondary: The columns of secondary indexes, and of expression indexes calls such as
+                `lower(name)`, by the names of these.
 
         Raises:
             InvalidInputError: They are not built, or not in this table, or not of these columns; or

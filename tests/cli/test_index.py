@@ -140,6 +140,25 @@ def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, tri
     assert "dropped secondary_index_city" in dropped.out
 
 
+def test_expression_index_is_built_used_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
+    with_metadata(hoodie, table, trips)
+    named = ("--expression", "city", "--column", "lower(city)")
+    built = fine(hoodie("index", "build", table, *named, *LOCK, "--json")).document
+    assert built["built"] == ["expr_index_city"]
+    assert states(hoodie, table)["expr_index_city"] == "ready"
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    validated = fine(hoodie("metadata", "validate", table, "--json")).document
+    assert validated["statistics"] == []
+    plan = fine(hoodie("read", table, "--where", "lower(city) = 'nowhere'", "--explain")).out
+    assert "by expression indexes" in plan
+    bad = hoodie("index", "build", table, "--expression", "x", "--column", "hour(city)", *LOCK)
+    assert (bad.code, "'hour', which is not computed here" in bad.err) == (21, True)
+    both = hoodie("index", "build", table, *named, "--secondary", "x", *LOCK)
+    assert (both.code, "are of two indexes" in both.err) == (2, True)
+    dropped = fine(hoodie("index", "drop", table, "--expression", "city", *LOCK))
+    assert "dropped expr_index_city" in dropped.out
+
+
 @pytest.mark.parametrize("kind", [(), ("--partitioned",)])
 def test_rebuilt_metadata_table_has_the_indexes_again(
     kind: tuple[str, ...], hoodie: Run, table: Path, trips: Path

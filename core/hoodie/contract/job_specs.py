@@ -234,7 +234,7 @@ class BuildIndexes:
 
     Attributes:
         names: Partitions of the metadata table.
-        columns: Of secondary indexes, by the names of these.
+        columns: Of secondary indexes, and calls of expression indexes, by the names of these.
         statistics_columns: Those of statistics; None for those that there are, or by default.
         validation: What is compared once they are ready, also if they were before.
         is_partitioned: Whether a record index is one of each partition.

@@ -325,10 +325,11 @@ class Maintenance:
         """Build indexes beside the table's writers (docs/indexes.md).
 
         Args:
-            names: `column_stats`, `partition_stats`, `bloom_filters`, `record_index`, or
-                `secondary_index_NAME`.
+            names: `column_stats`, `partition_stats`, `bloom_filters`, `record_index`,
+                `secondary_index_NAME` or `expr_index_NAME`.
             columns: Of `column_stats`; None for all.
-            secondary: The columns of secondary indexes, by the names of these.
+            secondary: The columns of secondary indexes, and of expression indexes calls such as
+                `lower(name)`, by the names of these.
             dry_run: Only look whether they can be built.
 
         Raises:

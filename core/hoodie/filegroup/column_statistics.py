@@ -52,7 +52,26 @@ def read(
         UnsupportedError: It has something that is not read.
     """
     prefixes = [metadata_avro.statistics_prefix(name, path) for name in columns for path in paths]
-    found = _records(partition, prefixes, RecordType.COLUMN_STATS)
+    return _of_one_record(_records(partition, prefixes, RecordType.COLUMN_STATS))
+
+
+def of_expression(
+    partition: metadata_table.Partition, column: str, paths: Sequence[str]
+) -> pa.Table:
+    """Return the records of files in an expression index; as `read`.
+
+    Args:
+        partition: The index.
+        column: The one that it is of.
+        paths: Partitions of the data table.
+    """
+    # Not of all at once: records of partitions of the data table are of another type.
+    prefixes = [metadata_avro.statistics_prefix(column, path) for path in paths]
+    return _of_one_record(_records(partition, prefixes, RecordType.COLUMN_STATS))
+
+
+def _of_one_record(found: pa.Table) -> pa.Table:
+    """Return a row for each key, of those whose records do not differ."""
     keys = found.column("key").combine_chunks().dictionary_encode()
     if len(keys.dictionary) == len(keys):
         return found

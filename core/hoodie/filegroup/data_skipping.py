@@ -13,6 +13,9 @@ first loses its record if it completes last. So of the records in logs the union
 such a write is known the base file, in which they may have been merged, is not used either. Whether
 there are nulls a partition's record does not say: those of files that lack the column are missing.
 
+An expression index has the same of what a function makes of a column: its records of files are
+asked where a filter has the function.
+
 Requests: those of `column_statistics`.
 
 Source: `ColumnStatsIndexSupport.scala`, `PartitionStatsIndexSupport.scala` (1.2.0).
@@ -36,7 +39,7 @@ from hoodie.filegroup import (
 )
 from hoodie.filegroup.column_ranges import Ranges
 from hoodie.format import metadata_avro
-from hoodie.model import files, predicates
+from hoodie.model import expression_indexes, files, predicates
 from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS
 
 _PARTITIONS_MAX = 100
@@ -112,6 +115,53 @@ def ranges_of_slices(
         return stated.take(places.to_numpy().astype(np.int64)).joined(groups, len(slices))
 
     return ranges_of
+
+
+def matching_by_expression(
+    table: metadata_table.MetadataTable,
+    slices: Sequence[files.FileSlice],
+    definition: expression_indexes.Definition,
+    conditions: Sequence[predicates.Applied],
+    schema: pa.Schema,
+) -> list[bool]:
+    """Return for each file slice whether it may have a row by an expression index.
+
+    Args:
+        table: The metadata table, which has the index.
+        slices: Of any partitions.
+        definition: The index.
+        conditions: On its function of its column, all of which must be true.
+        schema: The data table's.
+
+    Raises:
+        FormatError: The partition is damaged.
+        UnsupportedError: It has something that is not read.
+    """
+    partition = table.partition(definition.partition, is_held=False)
+    paths = sorted({each.group.partition_path for each in slices})
+    known = column_statistics.of_expression(partition, definition.column, paths)
+    wanted, groups = _names_of(slices)
+
+    def ranges_of(_: str, data_type: pa.DataType) -> Ranges:
+        # They are taken from rows, and none is hidden behind a footer.
+        stated = column_ranges.stated(known, data_type, np.zeros(known.num_rows, np.bool_))
+        places = pc.index_in(wanted, value_set=_names_in(known)).fill_null(-1)
+        return stated.take(places.to_numpy().astype(np.int64)).joined(groups, len(slices))
+
+    where = predicates.And(tuple(each.condition for each in conditions))
+    results = predicates.result_schema(conditions[0], schema)
+    return _matching(where, results, results.names, ranges_of, len(slices))
+
+
+def is_excludable(condition: predicates.Applied) -> bool:
+    """Return whether bounds that another version of Java has made may exclude a condition.
+
+    One that takes a certain value is true of rows alone of which each version makes that value.
+    """
+    if not condition.function.has_uncertain_values:
+        return True
+    values = predicates.literals_equal_to(condition.condition, condition.call)
+    return values is not None and all(map(condition.function.is_certain, values))
 
 
 def matching_partitions(

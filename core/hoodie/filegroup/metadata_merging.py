@@ -3,7 +3,8 @@
 Source: `HoodieMetadataPayload.java` (combine); format.md: Metadata table.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro, metadata_schemas
 from hoodie.format.metadata_avro import RecordType, Value
 from hoodie.model import (
+    expression_indexes,
     file_statistics,
     key_changes,
     partition_statistics,
@@ -21,6 +23,9 @@ from hoodie.model import (
 from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+
+Merge: TypeAlias = Callable[[bytes, Sequence[Value]], bytes | None]
+"""Merges the records of a key, in the order of merging; None where nothing is left."""
 
 
 def merged_files(key: bytes, values: Sequence[Value]) -> bytes | None:
@@ -138,12 +143,32 @@ def newest_bloom_filter(key: bytes, values: Sequence[Value]) -> bytes | None:
     return metadata_avro.recoded(newest, source)
 
 
+def merged_expressions(key: bytes, values: Sequence[Value]) -> bytes | None:
+    """Return the record of an expression index that counts; of a partition what they come to.
+
+    None of a deleted file. A record of bloom filters is the newest one.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+        UnsupportedError: Their bounds have no order together.
+    """
+    if metadata_avro.is_of_partition(key):
+        return merged_statistics(key, values)
+    found = metadata_avro.type_of(values[-1], f"an expression index, key {key!r}")
+    is_filter = found == RecordType.BLOOM_FILTER.value
+    return (newest_bloom_filter if is_filter else newest_statistics)(key, values)
+
+
 _MERGES = {
     metadata_table.FILES: merged_files,
     file_statistics.COLUMN_STATS: newest_statistics,
     file_statistics.PARTITION_STATS: merged_statistics,
     file_statistics.BLOOM_FILTERS: newest_bloom_filter,
 }
+
+
+def _merge_of(name: str) -> Merge:
+    return merged_expressions if expression_indexes.is_one(name) else _MERGES[name]
 
 
 def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
@@ -162,6 +187,7 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
     """
     if name == key_changes.RECORD_INDEX or secondary_indexes.is_one(name):
         return newest(partition)
+    merge = _merge_of(name)
     logged = partition.logged()
     touched = pa.array(sorted({*logged, *partition.deleted}), pa.binary())
     pieces: list[pa.Table] = []
@@ -173,17 +199,16 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
                 earlier[key] = [Value(value, schema)]
         kept = batch.filter(pc.invert(is_touched))
         pieces.append(_as_written_now(kept, schema))
-    changed = {
-        key: _MERGES[name](key, [*earlier.get(key, ()), *values]) for key, values in logged.items()
-    }
-    pieces.append(_table({key: value for key, value in changed.items() if value is not None}))
+    changed = {key: merge(key, [*earlier.get(key, ()), *values]) for key, values in logged.items()}
+    pieces.append(_present(changed))
     return pa.concat_tables(pieces).sort_by("key")
 
 
 def merged_in_pieces(name: str, partition: metadata_table.Partition) -> Iterator[pa.Table]:
     """Yield the records of a file group of a partition, as `merged` returns them, in order.
 
-    Bloom filters are so long that not all of them are in memory, nor in one array.
+    Bloom filters are so long that not all of them are in memory, nor in one array; an expression
+    index may have some.
 
     Args:
         name: The partition's.
@@ -192,7 +217,8 @@ def merged_in_pieces(name: str, partition: metadata_table.Partition) -> Iterator
     Raises:
         HoodieError: As of `merged`.
     """
-    if name != file_statistics.BLOOM_FILTERS:
+    merge = _merge_of(name)
+    if name != file_statistics.BLOOM_FILTERS and not expression_indexes.is_one(name):
         yield merged(name, partition)
         return
     logged = partition.logged()
@@ -205,13 +231,18 @@ def merged_in_pieces(name: str, partition: metadata_table.Partition) -> Iterator
             due.append(waiting.pop())
         is_kept = pc.invert(pc.is_in(batch.column("key"), value_set=touched))
         kept = _as_written_now(batch.filter(is_kept), schema)
-        yield pa.concat_tables([kept, _newest(due, logged)]).sort_by("key")
+        earlier = {
+            key: [Value(value, schema)]
+            for key, value in _pairs(batch.filter(pc.is_in(batch.column("key"), value_set=touched)))
+            if key not in partition.deleted
+        }
+        found = {key: merge(key, [*earlier.get(key, ()), *logged[key]]) for key in due}
+        yield pa.concat_tables([kept, _present(found)]).sort_by("key")
     for key in reversed(waiting):
-        yield _newest([key], logged)
+        yield _present({key: merge(key, logged[key])})
 
 
-def _newest(keys: Sequence[bytes], logged: Mapping[bytes, Sequence[Value]]) -> pa.Table:
-    found = {key: newest_bloom_filter(key, logged[key]) for key in keys}
+def _present(found: Mapping[bytes, bytes | None]) -> pa.Table:
     return _table({key: value for key, value in found.items() if value is not None})
 
 

@@ -9,13 +9,15 @@
     record_index     of keys that are new in a file group that they are there, and which ones are in
                      none any more
     secondary_index_{name}   of values of a column which keys have them now, and have them no more
+    expr_index_{name}        of what a function makes of a column what `column_stats` and
+                     `partition_stats` have of a column; one of bloom filters gets nothing
 
 Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Metadata table.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +37,7 @@ from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import (
     commits,
+    expression_indexes,
     file_statistics,
     files,
     instants,
@@ -112,6 +115,7 @@ class Changes:
         pairs: As of `SettledKeys`.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
+        expressions: The expression indexes that deleted files had entries in.
         filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
         published: The table's columns as of this change, in Avro JSON; None where others may have
             widened some since it began.
@@ -122,6 +126,7 @@ class Changes:
     pairs: Sequence[secondary_indexes.PairChanges] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
+    expressions: Sequence[expression_indexes.Definition] = ()
     filters: Mapping[str, StoredFilter] = field(default_factory=dict)
     published: str | None = None
 
@@ -144,7 +149,8 @@ def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
                     f"{stat.path} was written without statistics, which the metadata table has: "
                     "by a program that does not know of them, expected one of this release"
                 )
-    return {name: _RECORDS[name](changes) for name in wanted if name in _RECORDS}
+    found = {name: _RECORDS[name](changes) for name in wanted if name in _RECORDS}
+    return {**found, **_expressions(changes, filter(expression_indexes.is_one, wanted))}
 
 
 def added(
@@ -198,7 +204,8 @@ def doubtful_keys(
             metadata_avro.statistics_prefix(each.column, stat.partition_path)
             for stat in changes.written
             for each in stat.statistics
-            if partition_statistics.may_be_of_another_type(each, published, created)
+            if each.expression is None
+            and partition_statistics.may_be_of_another_type(each, published, created)
         }
     )
 
@@ -257,6 +264,7 @@ def _column_statistics(changes: Changes) -> dict[str, bytes]:
         )
         for stat in changes.written
         for each in stat.statistics
+        if each.expression is None
     }
     for path in changes.deleted:
         partition_path, _, name = path.rpartition("/")
@@ -270,7 +278,8 @@ def _column_statistics(changes: Changes) -> dict[str, bytes]:
 def _partition_statistics(changes: Changes) -> dict[str, bytes]:
     by_partition: defaultdict[str, list[ColumnStatistics]] = defaultdict(list)
     for stat in changes.written:
-        by_partition[stat.partition_path] += stat.statistics
+        of_columns = (each for each in stat.statistics if each.expression is None)
+        by_partition[stat.partition_path] += of_columns
     return {
         metadata_avro.statistics_prefix(
             each.column, partition_path
@@ -278,6 +287,51 @@ def _partition_statistics(changes: Changes) -> dict[str, bytes]:
         for partition_path, found in by_partition.items()
         for each in partition_statistics.of_files(partition_path, found)
     }
+
+
+def _expressions(changes: Changes, names: Iterable[str]) -> Mapping[str, dict[str, bytes]]:
+    """Return the records of expression indexes, by partition of the metadata table."""
+    found: dict[str, dict[str, bytes]] = {name: {} for name in names}
+    by_partition: defaultdict[str, list[ColumnStatistics]] = defaultdict(list)
+    for stat in changes.written:
+        for each in stat.statistics:
+            if each.expression is None or each.expression.partition not in found:
+                continue
+            by_partition[stat.partition_path].append(each)
+            record = expression_record(each, stat.size_bytes)
+            key = metadata_avro.statistics_key(each, stat.partition_path)
+            found[each.expression.partition][key] = record
+    for partition_path, of_files_there in by_partition.items():
+        for each in partition_statistics.of_files(partition_path, of_files_there):
+            assert each.expression is not None
+            key = metadata_avro.expression_key(each.column, partition_path)
+            record = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
+            found[each.expression.partition][key] = record
+    for path in changes.deleted:
+        partition_path, _, name = path.rpartition("/")
+        for definition in changes.expressions:
+            if definition.partition in found:
+                gone = ColumnStatistics(file_name=name, column=definition.column)
+                key = metadata_avro.statistics_key(gone, partition_path)
+                found[definition.partition][key] = metadata_avro.encode_no_statistics(gone)
+    return found
+
+
+def expression_record(statistics: ColumnStatistics, size_bytes: int) -> bytes:
+    """Return the record of a data file in an expression index; Apache Hudi counts values alone.
+
+    Args:
+        statistics: Of what its function makes.
+        size_bytes: The file's.
+    """
+    assert statistics.values is not None, statistics
+    stated = replace(
+        statistics,
+        values=statistics.values - (statistics.nulls or 0),
+        size_bytes=size_bytes,
+        plain_bytes=2 * size_bytes,
+    )
+    return metadata_avro.encode_statistics(stated, RecordType.COLUMN_STATS)
 
 
 def base_files(paths: Iterable[str]) -> list[str]:
@@ -364,12 +418,13 @@ _RECORDS = {
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
 KEPT = frozenset((*_RECORDS, file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX))
-"""The partitions that are kept up, beside secondary indexes."""
+"""The partitions that are kept up, beside secondary and expression indexes."""
 
 
 def is_kept_up(partition: str) -> bool:
     """Return whether a partition is of a kind that is kept up."""
-    return partition in KEPT or secondary_indexes.is_one(partition)
+    is_of_columns = secondary_indexes.is_one(partition) or expression_indexes.is_one(partition)
+    return partition in KEPT or is_of_columns
 
 
 def places(keys: pa.Array | pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:

@@ -34,6 +34,7 @@ from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
 from hoodie.model import (
     commits,
+    expression_indexes,
     file_statistics,
     files,
     instants,
@@ -68,7 +69,8 @@ def file_id(partition: str, number: int, *within: str) -> str:
     """
     prefix = _GROUP_PREFIXES.get(partition)
     if prefix is None:
-        assert secondary_indexes.is_one(partition), partition
+        is_named = secondary_indexes.is_one(partition) or expression_indexes.is_one(partition)
+        assert is_named, partition
         prefix = partition.replace("_", "-")
     return "-".join([prefix, *within, f"{number:04d}-0"])
 

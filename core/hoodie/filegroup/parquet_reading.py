@@ -143,6 +143,8 @@ class ParquetInput:
         Not for columns that are missing here or of another type. NaN is not in the statistics, so
         of fractions only what is false for NaN can be told.
         """
+        if predicates.applied_in(part):
+            return False
         is_plain = isinstance(part, predicates.Compare) and (
             part.comparator is not predicates.Comparator.NE
         )

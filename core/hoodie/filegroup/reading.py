@@ -384,5 +384,5 @@ def _filtered(
     for rows in tables:
         kept = rows
         if where is not None:
-            kept = rows.filter(predicates.to_expression(where, rows.schema))
+            kept = predicates.kept(where, rows)
         yield kept.select(output.names)

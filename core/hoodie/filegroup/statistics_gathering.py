@@ -14,6 +14,7 @@ Source: `HoodieTableMetadataUtil.java` (collectColumnRangeMetadata), `ParquetUti
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.model import bounds, file_statistics
+from hoodie.model import bounds, expression_indexes, file_statistics
 from hoodie.model.file_statistics import ColumnStatistics, Kind, ValueType
 
 _FOOTER_BOUND_BYTES_MAX = 4096
@@ -62,6 +63,37 @@ class _Column:
         self.plain_bytes += chunk.total_uncompressed_size
 
 
+class _Expressions:
+    """What functions of columns make, as `_Column` has it of columns."""
+
+    def __init__(self, kinds: Mapping[expression_indexes.Definition, Kind]) -> None:
+        self._kinds = kinds
+        self._found = {definition: _Column() for definition in kinds}
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows; a column that they lack is null in them, as it is to Apache Hudi."""
+        for definition, found in self._found.items():
+            found.values += rows.num_rows
+            if definition.column not in rows.column_names:
+                found.nulls += rows.num_rows
+                continue
+            column = rows.column(definition.column)
+            found.nulls += column.null_count
+            found.bounds += definition.function.bounds(column) or ()
+
+    def finish(self, file_name: str) -> tuple[ColumnStatistics, ...]:
+        """Return the statistics of a file; without rows, none."""
+        # Apache Hudi cannot merge the type of a file without rows.
+        return tuple(
+            dataclasses.replace(
+                _statistics(file_name, definition.column, found, self._kinds[definition]),
+                expression=definition,
+            )
+            for definition, found in self._found.items()
+            if found.values
+        )
+
+
 class RowStatistics:
     """The statistics of a log file, from the rows in it."""
 
@@ -69,19 +101,22 @@ class RowStatistics:
         """Begin without rows."""
         self._kinds = wanted.kinds
         self._columns = {name: _Column() for name in wanted.kinds}
+        self._expressions = _Expressions(wanted.expressions)
 
     def add(self, rows: pa.Table) -> None:
         """Add rows; a column that is wanted, and that they lack, has no values by them."""
+        self._expressions.add(rows)
         for name, found in self._columns.items():
             if name in rows.column_names:
                 found.add_rows(rows.column(name), has_bounds=True)
 
     def finish(self, file_name: str) -> tuple[ColumnStatistics, ...]:
         """Return the statistics of a file with these rows; of a file without any, null types."""
-        return tuple(
+        of_columns = (
             _statistics(file_name, name, found, self._kinds[name])
             for name, found in self._columns.items()
         )
+        return (*of_columns, *self._expressions.finish(file_name))
 
 
 class FooterStatistics:
@@ -92,12 +127,17 @@ class FooterStatistics:
         self._kinds = wanted.kinds
         self._columns = {name: _Column() for name in wanted.kinds}
         self._read: set[str] = set()
+        self._expressions = _Expressions(wanted.expressions)
 
     def add_read(self, rows: pa.Table) -> None:
         """Add rows of some columns of a file that is there, which its footer does not describe."""
         for name in rows.column_names:
             self._read.add(name)
             self._columns[name].add_rows(rows.column(name), has_bounds=True)
+
+    def add_for_expressions(self, rows: pa.Table) -> None:
+        """Add rows of columns of expression indexes, of a file that is there, to these alone."""
+        self._expressions.add(rows)
 
     def add_told(self, name: str, values: int, nulls: int) -> None:
         """Add the counts of a column of a file that is there, whose bounds are in its footer.
@@ -112,6 +152,7 @@ class FooterStatistics:
 
     def add(self, rows: pa.Table) -> None:
         """Add rows that become row groups together."""
+        self._expressions.add(rows)
         for name, found in self._columns.items():
             column = rows.column(name)
             found.add_rows(column, has_bounds=_is_beyond_footers(column))
@@ -129,11 +170,12 @@ class FooterStatistics:
                 name = chunk.path_in_schema
                 if name in self._columns:
                     self._columns[name].add_chunk(chunk, has_bounds=name not in self._read)
-        return tuple(
+        of_columns = (
             _statistics(file_name, name, found, self._kinds[name])
             for name, found in self._columns.items()
             if found.values
         )
+        return (*of_columns, *self._expressions.finish(file_name))
 
 
 def _is_beyond_footers(column: pa.ChunkedArray) -> bool:

@@ -49,9 +49,18 @@ class Source:
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns with statistics, in the table's types."""
+        """Meta columns, those with statistics and of expression indexes, in the table's types."""
         every = pa.schema([*schemas.meta_fields(), *self.schema])
-        return pa.schema([every.field(name) for name in self.wanted.kinds])
+        of_expressions = (each.column for each in self.wanted.expressions)
+        # Rows of log files are told apart by their meta columns.
+        names = dict.fromkeys((*file_statistics.META_COLUMNS, *self.wanted.kinds, *of_expressions))
+        return pa.schema([every.field(name) for name in names])
+
+    @property
+    def of_expressions(self) -> pa.Schema:
+        """The columns of expression indexes, in the table's types."""
+        names = {each.column for each in self.wanted.expressions}
+        return pa.schema([each for each in self.schema if each.name in names])
 
 
 def of_file(
@@ -79,6 +88,8 @@ def _of_base_file(
     chunks = _chunks(footer)
     to_read = []
     for column in source.columns:
+        if column.name not in source.wanted.kinds:
+            continue
         # A file without rows has no chunks.
         of_column = chunks.get(column.name, [])
         if column.name not in parquet.schema.names:
@@ -88,9 +99,13 @@ def _of_base_file(
             gathered.add_told(column.name, footer.num_rows, nulls)
         else:
             to_read.append(column)
-    if to_read:
-        for rows in parquet.pieces(pa.schema(to_read)):
-            gathered.add_read(rows)
+    of_expressions = source.of_expressions
+    both = dict.fromkeys([*to_read, *of_expressions])
+    if both:
+        # A column that the file lacks is null there.
+        for rows in parquet.pieces(pa.schema(list(both))):
+            gathered.add_read(rows.select([each.name for each in to_read]))
+            gathered.add_for_expressions(rows)
     return gathered.finish(base_file.name, footer)
 
 

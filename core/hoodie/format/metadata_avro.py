@@ -33,6 +33,7 @@ from hoodie.format import (
     statistics_avro,
 )
 from hoodie.format.bloom_filters import StoredFilter
+from hoodie.model import expression_indexes
 from hoodie.model.file_statistics import Bound, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 
@@ -45,6 +46,9 @@ ROOT = "."
 _SIZES = "filesystemMetadata"
 _STATISTICS = "ColumnStatsMetadata"
 _BLOOM_FILTER = "BloomFilterMetadata"
+
+_EXPRESSION_KEY_LENGTH = 36
+"""Of a hash of a column, one of a mark, and one of a partition: a file name's is longer."""
 
 
 class RecordType(enum.Enum):
@@ -106,6 +110,18 @@ def statistics_prefix(column: str, partition_path: str | None = None) -> str:
 def statistics_key(statistics: ColumnStatistics, partition_path: str) -> str:
     """Return the key of the statistics of a data file in a partition of the data table."""
     return statistics_prefix(statistics.column, partition_path) + _hashed_name(statistics.file_name)
+
+
+def expression_key(column: str, partition_path: str) -> str:
+    """Return the key of the bounds of a partition of the data table in an expression index."""
+    return statistics_prefix(column, expression_indexes.PARTITION_MARK) + _hashed(
+        partition_path or ROOT
+    )
+
+
+def is_of_partition(key: bytes) -> bool:
+    """Return whether a key of an expression index is one of a partition of the data table."""
+    return len(key) == _EXPRESSION_KEY_LENGTH
 
 
 def bloom_filter_key(partition_path: str, file_name: str) -> str:
@@ -332,6 +348,15 @@ def _fields(value: Value, source: str) -> dict[str, object]:
     if not isinstance(fields, dict) or data.read(1):
         raise errors.FormatError(f"{source}: bytes that are not one record of the schema")
     return fields
+
+
+def type_of(value: Value, source: str) -> int | None:
+    """Return the type of a record, by its number.
+
+    Raises:
+        FormatError: It is broken.
+    """
+    return avro_values.Record(_fields(value, source), source).number("type")
 
 
 def decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:

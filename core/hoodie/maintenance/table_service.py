@@ -172,7 +172,7 @@ def execute(
                 settings=transaction.settings,
                 opened=opened,
                 statistics=index_definitions.wanted_statistics(
-                    target.storage, target.config, schema.arrow
+                    target.storage, opened.config, schema.arrow
                 ),
             )
             written = env.engine.map(service.run, service.tasks_of(plan, execution))

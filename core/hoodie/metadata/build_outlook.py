@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.filegroup import listing
-from hoodie.model import file_statistics, files, key_changes, secondary_indexes
+from hoodie.model import (
+    expression_indexes,
+    file_statistics,
+    files,
+    key_changes,
+    secondary_indexes,
+)
 
 STATISTICS = "reading statistics"
 FILTERS = "reading bloom filters"
@@ -66,7 +72,8 @@ def phases(
     bases = sum(isinstance(each, files.BaseFile) for each in every)
     size_bytes = sum(each.size_bytes for one in slices for each in one.data_files)
     found = []
-    if {file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS}.intersection(names):
+    of_statistics = {file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS}
+    if of_statistics.intersection(names) or any(map(expression_indexes.is_one, names)):
         found.append(Phase(STATISTICS, len(every) * _STATISTICS_S))
     if file_statistics.BLOOM_FILTERS in names:
         found.append(Phase(FILTERS, bases * _FILTER_S))

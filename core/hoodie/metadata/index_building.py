@@ -53,11 +53,13 @@ from hoodie.metadata import (
     initial_keys,
     initial_parts,
     initial_statistics,
+    partition_making,
     record_index_building,
     secondary_index_building,
 )
 from hoodie.model import (
     commits,
+    expression_indexes,
     file_statistics,
     instants,
     key_changes,
@@ -164,7 +166,15 @@ class _Builder:
             config = table_properties.load(storage, self._client.clock)
             known = index_steps.columns_of(storage, config, builds, request.names)
             columns = self._target.schema.arrow
-            refusal = index_decisions.secondary_columns_refusal(request, known, config, columns)
+            refusal = index_decisions.secondary_columns_refusal(
+                request, known, config, columns
+            ) or index_decisions.expressions_refusal(
+                request,
+                _expressions(config, known, index_definitions.expression_of),
+                _expressions(config, request.secondary, index_definitions.by_call),
+                config,
+                columns,
+            )
             if refusal is not None:
                 raise refusal
             self._refuse_other_kind(request, config)
@@ -220,7 +230,9 @@ class _Builder:
                 extra = {**extra, index_decisions.COLUMNS_KEY: ",".join(request.columns)}
             partitions = tuple(
                 plans.IndexedPartition(
-                    name=name, through=through, extra={**extra, **_extra_of(name, request)}
+                    name=name,
+                    through=through,
+                    extra={**extra, **_extra_of(name, request, config)},
                 )
                 for name in names
             )
@@ -330,7 +342,8 @@ class _Builder:
         self, begun: index_steps.Begun, snapshot: snapshots.Snapshot, data_files: _DataFiles
     ) -> Iterator[commits.WriteStat]:
         """Write the base files of statistics."""
-        names = [name for name in begun.plan.names if name in initial_statistics.FILE_GROUPS]
+        counts = {**initial_statistics.FILE_GROUPS, **begun.expressions}
+        names = [name for name in begun.plan.names if name in counts]
         if not names:
             return
         source = statistics_reading.Source(
@@ -346,10 +359,11 @@ class _Builder:
             scratch_folder=self._client.settings.scratch_folder,
         )
         bases = initial_statistics.gather(
-            snapshot, data_files, source, reading, self._client.clock.now_ms()
+            snapshot, data_files, source, reading, self._client.clock.now_ms(), counts
         )
         for name in names:
-            for group, base in zip(index_steps.groups(name), bases[name], strict=True):
+            groups = partition_making.groups(name, counts[name])
+            for group, base in zip(groups, bases[name], strict=True):
                 if base is not None:
                     yield metadata_writing.write_prepared(
                         index_steps.beside(self._client), group, begun.time, _token(begun), base
@@ -382,9 +396,27 @@ def _token(begun: index_steps.Begun) -> str:
     return file_names.write_token(0, begun.opened.stage, 0)
 
 
-def _extra_of(name: str, request: index_decisions.Request) -> Mapping[str, str]:
+def _expressions(
+    config: table_config.TableConfig,
+    texts: Mapping[str, str],
+    parse: Callable[[table_config.TableConfig, str, str], expression_indexes.Definition | None],
+) -> Mapping[str, expression_indexes.Definition]:
+    """Return the expression indexes among indexes of columns, by name, from their texts."""
+    found = {
+        name: parse(config, name, text)
+        for name, text in texts.items()
+        if expression_indexes.is_one(name)
+    }
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _extra_of(
+    name: str, request: index_decisions.Request, config: table_config.TableConfig
+) -> Mapping[str, str]:
     """Return what a plan says of a partition besides."""
     if name == key_changes.RECORD_INDEX and request.is_partitioned:
         return {plans.IS_PARTITIONED: "true"}
     column = request.secondary.get(name)
+    if column is not None and expression_indexes.is_one(name):
+        column = index_definitions.expression_text(index_definitions.by_call(config, name, column))
     return {} if column is None else {secondary_indexes.COLUMN_KEY: column}

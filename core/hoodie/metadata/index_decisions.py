@@ -18,6 +18,7 @@ from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.model import (
     commits,
+    expression_indexes,
     file_statistics,
     instants,
     key_changes,
@@ -38,7 +39,7 @@ BUILDABLE = (
     file_statistics.BLOOM_FILTERS,
     key_changes.RECORD_INDEX,
 )
-"""In the order of building; secondary indexes come after them, by their names."""
+"""In the order of building; indexes of columns come after them, by their names."""
 
 _VERSION_WITH_PARTITIONED = 9
 
@@ -55,8 +56,9 @@ class Request:
         names: Partitions of the metadata table.
         columns: Those that statistics are of: if they are of others they are dropped, and built
             again. None for those that there are or, without any, those by default.
-        secondary: The columns of secondary indexes, by the names of these; of those that are ready
-            or planned they may be left out.
+        secondary: The columns of secondary indexes, and of expression indexes calls such as
+            `lower(name)`, by the names of these; of those that are ready or planned they may be
+            left out.
         is_partitioned: Whether a record index is to be one of each partition.
     """
 
@@ -189,11 +191,18 @@ def names_refusal(
     for name in names:
         if names.count(name) > 1:
             return errors.InvalidInputError(f"index {name} is named twice")
-        is_other = may_be_dropped and secondary_indexes.has_own_definition(name)
-        if name not in BUILDABLE and not secondary_indexes.is_buildable(name) and not is_other:
+        is_other = may_be_dropped and (
+            secondary_indexes.is_one(name) or expression_indexes.is_one(name)
+        )
+        if not (name in BUILDABLE or is_buildable_of_column(name) or is_other):
             why = _NOT_BUILT.get(name, f"expected {_expected()}")
             return errors.InvalidInputError(f"index {name} is not built or dropped: {why}")
     return None
+
+
+def is_buildable_of_column(name: str) -> bool:
+    """Return whether a name is one of an index of a column, in characters that SQL takes."""
+    return secondary_indexes.is_buildable(name) or expression_indexes.is_buildable(name)
 
 
 def _partitioned_refusal(
@@ -249,7 +258,8 @@ def kind_text(*, is_partitioned: bool) -> str:
 
 
 def _expected() -> str:
-    return f"{', '.join(BUILDABLE)} or {secondary_indexes.PREFIX}NAME"
+    named = f"{secondary_indexes.PREFIX}NAME or {expression_indexes.PREFIX}NAME"
+    return f"{', '.join(BUILDABLE)}, {named}"
 
 
 def in_order(names: Sequence[str]) -> tuple[str, ...]:
@@ -318,10 +328,11 @@ def secondary_columns_refusal(
         schema: Its columns.
     """
     for name, column in request.secondary.items():
-        if name not in request.names or not secondary_indexes.is_one(name):
+        is_of_column = secondary_indexes.is_one(name) or expression_indexes.is_one(name)
+        if name not in request.names or not is_of_column:
             return errors.InvalidInputError(
-                f"the column {column} is that of {name}, expected a secondary index among "
-                f"{', '.join(request.names)}"
+                f"the column {column} is that of {name}, expected a secondary or expression index "
+                f"among {', '.join(request.names)}"
             )
     for name in filter(secondary_indexes.is_one, request.names):
         asked, there = request.secondary.get(name), known.get(name)
@@ -341,6 +352,45 @@ def secondary_columns_refusal(
                 f"{name} is: expected a column of data files"
             )
         refusal = secondary_indexes.column_refusal(wanted, schema, config.name)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def expressions_refusal(
+    request: Request,
+    known: Mapping[str, expression_indexes.Definition],
+    wanted: Mapping[str, expression_indexes.Definition],
+    config: table_config.TableConfig,
+    schema: pa.Schema,
+) -> errors.HoodieError | None:
+    """Return why expression indexes cannot be of what they are asked for.
+
+    Args:
+        request: What is asked for.
+        known: Those that are ready, or planned, by name.
+        wanted: Those that were asked for with an expression.
+        config: The table's configuration.
+        schema: Its columns.
+    """
+    for name in filter(expression_indexes.is_one, request.names):
+        asked, there = wanted.get(name), known.get(name)
+        found = asked or there
+        if found is None:
+            return errors.InvalidInputError(
+                f"{name} was given no expression, expected one, as by --column 'lower(name)'"
+            )
+        if there is not None and str(found) != str(there):
+            return errors.InvalidInputError(
+                f"{name} is of {there}, and not of {found}: drop it first by `hoodie index drop "
+                f"{name}`, or give the other one another name"
+            )
+        if found.column in partition_columns.left_out(config):
+            return errors.UnsupportedError(
+                f"the data files of {config.name} do not have the column {found.column}, of which "
+                f"{name} is: expected a column of data files"
+            )
+        refusal = expression_indexes.column_refusal(found, schema, config.name)
         if refusal is not None:
             return refusal
     return None

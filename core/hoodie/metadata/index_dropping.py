@@ -15,7 +15,7 @@ from contextlib import closing
 
 from hoodie import environment, errors
 from hoodie.metadata import index_decisions, index_steps
-from hoodie.model import instants, secondary_indexes, table_config
+from hoodie.model import expression_indexes, instants, secondary_indexes, table_config
 from hoodie.timeline import (
     active,
     index_definitions,
@@ -118,7 +118,8 @@ def give_up(
 def _drop(client: Client, names: Sequence[str]) -> set[str]:
     """Drop ready partitions, and what is left of builds without a plan; return which there were."""
     there: set[str] = set()
-    _undefine(client, list(filter(secondary_indexes.has_own_definition, names)))
+    own = (*filter(secondary_indexes.is_one, names), *filter(expression_indexes.is_one, names))
+    _undefine(client, own)
 
     def decide(scope: table_lock.LockScope) -> Sequence[str]:
         config = table_properties.load(client.storage, client.clock)
@@ -157,6 +158,9 @@ def _undefine(client: Client, names: Sequence[str]) -> None:
             with contextlib.suppress(errors.FormatError, errors.UnsupportedError):
                 for each in index_definitions.of_secondary_indexes(client.storage, config, [name]):
                     columns[secondary_indexes.column_key(name)] = each.column
+                for found in index_definitions.of_expressions(client.storage, config, [name]):
+                    text = index_definitions.expression_text(found)
+                    columns[secondary_indexes.column_key(name)] = text
         if not columns.items() <= config.properties.items():
             if config.has_foreign_writers:
                 table_properties.update(client.storage, columns, client.clock, scope.check)

@@ -28,6 +28,7 @@ from hoodie.engine import local
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     key_footers,
+    metadata_merging,
     metadata_records,
     metadata_writing,
     snapshots,
@@ -50,6 +51,7 @@ from hoodie.metadata import (
     shared_pairs,
 )
 from hoodie.model import (
+    expression_indexes,
     file_statistics,
     instants,
     key_changes,
@@ -261,7 +263,10 @@ class _Look:
             replace(self.config, metadata_partitions=(*self.config.metadata_partitions, *names)),
             plan,
         )
-        wanted = index_steps.wanted_statistics(client.storage, self.config, self.since, columns)
+        self._plan = plan
+        wanted = index_steps.wanted_statistics(
+            client.storage, self.config, self.since, columns, plan
+        )
         reading = initial_statistics.Reading(
             columns,
             engine,
@@ -273,7 +278,11 @@ class _Look:
         statistics = late_changes.Statistics(
             schema=columns, wanted=wanted, reading=nearby, bases={}
         )
-        self._has_statistics = not initial_statistics.FILE_GROUPS.keys().isdisjoint(names)
+        counts = {
+            **initial_statistics.FILE_GROUPS,
+            **index_steps.groups_of_expressions(client, wanted.expressions),
+        }
+        self._has_statistics = not counts.keys().isdisjoint(names)
         if self._has_statistics:
             bases = initial_statistics.gather(
                 snapshot,
@@ -281,6 +290,7 @@ class _Look:
                 statistics.source(client.storage, self._timeline),
                 reading,
                 client.clock.now_ms(),
+                counts,
             )
             statistics = replace(statistics, bases=bases)
         self._statistics = statistics
@@ -308,6 +318,13 @@ class _Look:
             self._keys = shared_keys.SharedKeys(
                 client, self.config, columns, snapshot, layout, runner
             )
+
+    @property
+    def of_columns(
+        self,
+    ) -> Sequence[secondary_indexes.Definition | expression_indexes.Definition]:
+        """The secondary and expression indexes."""
+        return [*self.secondary, *self.wanted.expressions]
 
     @property
     def secondary(self) -> Sequence[secondary_indexes.Definition]:
@@ -382,7 +399,7 @@ class _Look:
         """
         statistics = self._statistics
         now = index_steps.wanted_statistics(
-            self._client.storage, self.config, self.since, statistics.schema
+            self._client.storage, self.config, self.since, statistics.schema, self._plan
         )
         return now != statistics.wanted
 
@@ -411,6 +428,10 @@ class _Look:
             # What others log may come before the log file here in the order of merging.
             merged = _merged(found[file_statistics.PARTITION_STATS], self._client.clock.now_ms())
             found[file_statistics.PARTITION_STATS] = merged
+        for each in self.wanted.expressions:
+            found[each.partition] = _with_partitions(
+                found[each.partition], self._client.clock.now_ms()
+            )
         if self._keys is not None:
             paths: Sequence[str] = ()
             if self.is_partitioned:
@@ -469,6 +490,20 @@ def _merged(content: partition_making.Content, now_ms: int) -> partition_making.
     return partition_making.Content([partition_bases.with_logged(bases, logged, now_ms)])
 
 
+def _with_partitions(content: partition_making.Content, now_ms: int) -> partition_making.Content:
+    """Return what an expression index begins with, with all of partitions in its base files."""
+    schema = metadata_schemas.RECORD.text
+    parts = content.later()
+    bases = []
+    for place, base in enumerate(content.bases):
+        rows = parts[place].table.to_pylist() if place in parts else []
+        logged = {row["key"]: [Value(row["value"], schema)] for row in rows}
+        there = [] if base is None else [base.content]
+        merge = metadata_merging.merged_expressions
+        bases.append(partition_bases.with_logged(there, logged, now_ms, merge))
+    return partition_making.Content(bases)
+
+
 def _make(
     client: Client,
     look: _Look,
@@ -499,7 +534,7 @@ def _make(
     look.check_columns()
     left = index_decisions.without(look.names, config)
     # By what is defined Apache Hudi's readers use what is about to be deleted.
-    index_definitions.remove(client.storage, [each.partition for each in look.secondary])
+    index_definitions.remove(client.storage, [each.partition for each in look.of_columns])
     if left:
         # Of a builder that died while it published, or may be about to go on: that fails now.
         config = table_properties.update(client.storage, left, client.clock, is_ours)
@@ -535,7 +570,7 @@ def _publish(
 
     1. inflight, built by this project: whoever takes the lock from now on logs there. Then the lock
        must still be held, and nothing be new on the timeline: nothing has completed that they lack.
-       Then secondary indexes are defined: by that readers of other engines use them, and their
+       Then indexes of columns are defined: by that readers of other engines use them, and their
        writers know their columns; those of this project know them by the properties.
     2. ready for other engines: a writer of theirs whose option is off did not log, and drops them.
     3. ready for this project as well, if the lock is still held.
@@ -564,7 +599,14 @@ def _publish(
     names_text = index_decisions.names_text
     names, building = look.names, config.metadata_partitions_inflight
     ready = config.metadata_partitions
-    columns = {secondary_indexes.column_key(each.partition): each.column for each in look.secondary}
+    columns = {
+        secondary_indexes.column_key(each.partition): (
+            each.column
+            if isinstance(each, secondary_indexes.Definition)
+            else index_definitions.expression_text(each)
+        )
+        for each in look.of_columns
+    }
     change(
         {
             **defined,
@@ -578,7 +620,7 @@ def _publish(
         raise late_changes.OutdatedError(f"{', '.join(map(str, begun))} came without the lock")
     if columns:
         is_ours()
-        index_definitions.put_of_secondary_indexes(client.storage, lambda: look.secondary)
+        index_definitions.put_of_columns(client.storage, lambda: look.of_columns)
     change(
         {
             table_config.METADATA_PARTITIONS_KEY: names_text({*ready, *names}),

@@ -5,7 +5,7 @@ They are of a process that executes a plan: it has the heartbeat of the indexing
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -22,6 +22,7 @@ from hoodie.metadata import (
 )
 from hoodie.model import (
     commits,
+    expression_indexes,
     file_statistics,
     files,
     instants,
@@ -94,6 +95,7 @@ class Begun:
         record_groups: How many file groups a record index has; as of `begin`.
         occupied: The ids of those in which an earlier index, or a builder, has left something.
         secondary: The secondary indexes, with how many file groups each has.
+        expressions: How many file groups expression indexes have, by name.
     """
 
     opened: OpenAction
@@ -106,6 +108,7 @@ class Begun:
     record_groups: RecordGroups = field(default_factory=dict)
     occupied: frozenset[str] = frozenset()
     secondary: Mapping[secondary_indexes.Definition, int] = field(default_factory=dict)
+    expressions: Mapping[str, int] = field(default_factory=dict)
 
 
 def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_decisions.Build]:
@@ -131,9 +134,10 @@ def columns_of(
     builds: Sequence[index_decisions.Build],
     wanted: Sequence[str],
 ) -> Mapping[str, str]:
-    """Return the columns of secondary indexes that are wanted, and are ready, or planned.
+    """Return the columns of indexes of columns that are wanted, and are ready, or planned.
 
-    A request if one is ready.
+    Of expression indexes what `index_definitions.expression_text` returns. A request if one is
+    ready.
 
     Raises:
         HoodieError: As `index_definitions.of_secondary_indexes`: it can be dropped.
@@ -146,7 +150,12 @@ def columns_of(
     }
     ready = [name for name in config.metadata_partitions if name in wanted]
     found = index_definitions.of_secondary_indexes(storage, config, ready)
-    return planned | {each.partition: each.column for each in found}
+    expressions = index_definitions.of_expressions(storage, config, ready)
+    return (
+        planned
+        | {each.partition: each.column for each in found}
+        | {each.partition: index_definitions.expression_text(each) for each in expressions}
+    )
 
 
 def taken_over(
@@ -215,7 +224,8 @@ def begin(
         replace(config, metadata_partitions_inflight=tuple(sorted(inflight))), plan
     )
     columns = stored_schemas.columns_of(client.storage, config, scope.timeline, schema)
-    wanted = wanted_statistics(client.storage, config, since, columns)
+    expressions = expressions_of(plan, config, columns)
+    wanted = wanted_statistics(client.storage, config, since, columns, plan)
     changes |= define_statistics(client.storage, config, since, wanted)
     secondary = secondary_of(client, plan, config, columns, record_groups.get(None, 0))
     occupied: frozenset[str] = frozenset()
@@ -238,20 +248,27 @@ def begin(
             client.storage, is_ours, is_partitioned=plan.is_partitioned
         )
         changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
-    names_of_pairs = [each.partition for each in secondary]
+    expression_groups = groups_of_expressions(client, expressions)
+    named = {
+        **{each.partition: count for each, count in secondary.items()},
+        **expression_groups,
+    }
     for each in secondary:
         changes[secondary_indexes.column_key(each.partition)] = each.column
+    for definition in expressions:
+        key = secondary_indexes.column_key(definition.partition)
+        changes[key] = index_definitions.expression_text(definition)
     time = client.time_after(scope, true_time.Parity.EPOCH)
     # Of this time are those of one who was paused here, and has published nothing: as those below.
     left = [
         each.path
-        for name in names_of_pairs
+        for name in named
         for each in metadata_table.data_files(beside(client), name)
         if each.instant_time != time
     ]
-    made = {name: groups(name, record_groups) for name in plan.names if name not in names_of_pairs}
-    for each, count in secondary.items():
-        made[each.partition] = partition_making.groups(each.partition, count)
+    made = {name: groups(name, record_groups) for name in plan.names if name not in named}
+    for name, count in named.items():
+        made[name] = partition_making.groups(name, count)
     for name, found in made.items():
         partition_making.begin(
             beside(client),
@@ -280,7 +297,59 @@ def begin(
         record_groups=record_groups,
         occupied=occupied,
         secondary=secondary,
+        expressions=expression_groups,
     )
+
+
+def expressions_of(
+    plan: plans.Indexing, config: table_config.TableConfig, columns: schemas.TableSchema
+) -> Sequence[expression_indexes.Definition]:
+    """Return the expression indexes of a plan.
+
+    Raises:
+        FormatError: The plan does not define one.
+        UnsupportedError: One is of what is not computed here.
+        InvalidInputError: There is no such column.
+    """
+    found = []
+    for each in plan.partitions:
+        if not expression_indexes.is_one(each.name):
+            continue
+        text = each.extra.get(secondary_indexes.COLUMN_KEY)
+        definition = (
+            None if text is None else index_definitions.expression_of(config, each.name, text)
+        )
+        if definition is None:
+            raise errors.FormatError(
+                f"the plan to build {each.name} of {config.name} does not define it, expected "
+                f"{secondary_indexes.COLUMN_KEY}: give it up by `hoodie index drop {each.name}`"
+            )
+        refusal = expression_indexes.column_refusal(definition, columns.arrow, config.name)
+        if refusal is not None:
+            raise refusal
+        found.append(definition)
+    return found
+
+
+def groups_of_expressions(
+    client: Client, expressions: Iterable[expression_indexes.Definition]
+) -> Mapping[str, int]:
+    """Return how many file groups expression indexes get; what earlier ones left is counted.
+
+    A listing each.
+    """
+    return {
+        each.partition: max(
+            [
+                initial_statistics.EXPRESSION_FILE_GROUPS,
+                *(
+                    1 + _number(file_id)
+                    for file_id in metadata_writing.group_ids(beside(client), each.partition)
+                ),
+            ]
+        )
+        for each in expressions
+    }
 
 
 def secondary_of(
@@ -342,7 +411,7 @@ def _number(file_id: str) -> int:
 
 
 def define(client: Client, names: Sequence[str]) -> None:
-    """Write the definitions of secondary indexes that are ready, by which other engines read them.
+    """Write the definitions of indexes of columns that are ready, by which other engines read them.
 
     Not before an index is ready: Apache Hudi's readers use what is defined. The properties have its
     column until then. Two scopes, if one is not defined.
@@ -352,24 +421,29 @@ def define(client: Client, names: Sequence[str]) -> None:
         names: Of indexes.
     """
 
-    def undefined() -> list[secondary_indexes.Definition]:
+    def undefined() -> list[secondary_indexes.Definition | expression_indexes.Definition]:
         config = table_properties.load(client.storage, client.clock)
-        return [
-            index_definitions.by_column(config, name, column)
+        own = [
+            name
             for name in names
             if name in config.metadata_partitions
-            and (column := config.properties.get(secondary_indexes.column_key(name))) is not None
+            and secondary_indexes.column_key(name) in config.properties
+        ]
+        return [
+            *index_definitions.of_secondary_indexes(client.storage, config, own),
+            *index_definitions.of_expressions(client.storage, config, own),
         ]
 
     def decide(scope: table_lock.LockScope) -> None:
         scope.check()
         found = undefined()
         if found:
-            index_definitions.put_of_secondary_indexes(client.storage, undefined)
+            index_definitions.put_of_columns(client.storage, undefined)
             keys = [secondary_indexes.column_key(each.partition) for each in found]
             configuration.put(client, scope, dict.fromkeys(keys))
 
-    if any(map(secondary_indexes.is_one, names)) and undefined():
+    own = [*filter(secondary_indexes.is_one, names), *filter(expression_indexes.is_one, names)]
+    if own and undefined():
         client.lock.decide(decide)
 
 
@@ -389,22 +463,28 @@ def wanted_statistics(
     config: table_config.TableConfig,
     since: table_config.TableConfig,
     columns: schemas.TableSchema,
+    plan: plans.Indexing,
 ) -> file_statistics.Wanted:
-    """Return which statistics files have once indexes are built; a request if there are any by now.
+    """Return which statistics are built; a request if the table has some of columns by now.
 
     Args:
         storage: The data table's.
         config: The table's configuration.
         since: With the indexes.
         columns: Its columns.
+        plan: What is built.
 
     Raises:
-        HoodieError: As `index_definitions.wanted_statistics`.
+        HoodieError: As `index_definitions.wanted_statistics`, and `expressions_of`.
     """
-    if file_statistics.is_needed(config):
-        return index_definitions.wanted_statistics(storage, config, columns.arrow)
     # Definitions that are there may be of what was dropped.
-    return file_statistics.wanted(since, columns.arrow, None)
+    definition = None
+    if file_statistics.has_columns(config):
+        definition = index_definitions.of_statistics(storage)
+    expressions = expressions_of(plan, config, columns)
+    found = file_statistics.wanted(since, columns.arrow, definition, expressions)
+    has_columns = not initial_statistics.FILE_GROUPS.keys().isdisjoint(plan.names)
+    return found if has_columns else replace(found, kinds={})
 
 
 def define_statistics(
@@ -421,7 +501,7 @@ def define_statistics(
         since: With the indexes that are built.
         wanted: Which statistics files have then.
     """
-    if not file_statistics.is_needed(since) or file_statistics.is_needed(config):
+    if not file_statistics.has_columns(since) or file_statistics.has_columns(config):
         return {}
     index_definitions.put_of_statistics(storage, config, wanted, is_only=False)
     changes = {table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}

@@ -2,6 +2,7 @@
 
     column_stats     of each data file that counts
     partition_stats  of each partition of the data table, tight: of the slices that reads take
+    expr_index_NAME  the same of what a function makes of a column, of both
 
 Readers find the records of a file by its name. So files have none whose names are in several
 partitions, as earlier releases of this project wrote them: readers read what has no record.
@@ -51,6 +52,9 @@ FILE_GROUPS: Mapping[str, int] = {
     file_statistics.PARTITION_STATS: 1,
 }
 """How many file groups each partition of an MDT is made with, in the order of their making."""
+
+EXPRESSION_FILE_GROUPS = 2
+"""How many file groups an expression index is made with."""
 
 _FILES_OF_A_TASK = 16
 _TASKS_AT_ONCE = 16
@@ -102,11 +106,11 @@ class _Looked(NamedTuple):
     """What some data files come to.
 
     Attributes:
-        records: Of the files.
+        records: Of the files, by partition of the MDT.
         of_partitions: Statistics of those that snapshot reads take, by their partitions' paths.
     """
 
-    records: pa.Table
+    records: Mapping[str, pa.Table]
     of_partitions: Sequence[tuple[str, Sequence[ColumnStatistics]]]
 
 
@@ -116,6 +120,7 @@ def gather(
     source: statistics_reading.Source,
     reading: Reading,
     now_ms: int,
+    groups: Mapping[str, int] = FILE_GROUPS,
 ) -> Bases:
     """Return the base files of the partitions with statistics.
 
@@ -125,37 +130,57 @@ def gather(
         source: Of the data table.
         reading: How they are looked into.
         now_ms: The time, in milliseconds since the epoch.
+        groups: How many file groups each partition has, those of expression indexes among them.
 
     Raises:
         FormatError: A data file is broken.
         UnsupportedError: One has what is not read.
     """
-    name = file_statistics.COLUMN_STATS
-    count = FILE_GROUPS[name] * _FIRST_CHARACTERS
+    parted = _parted(source)
+    ends = itertools.accumulate(groups[name] for name in parted)
+    firsts = {name: end - groups[name] for name, end in zip(parted, ends, strict=True)}
     of_partitions: dict[str, bytes] = {}
+    count = sum(groups[name] for name in parted) * _FIRST_CHARACTERS
     with scratch.Parts(reading.scratch_folder, count, _SPILLED_BYTES) as parts:
 
-        def take(records: pa.Table) -> None:
+        def add(name: str, records: pa.Table) -> None:
             if records.num_rows:
-                parts.add(records, _parts_of(records.column("key"), FILE_GROUPS[name]))
+                places = _parts_of(records.column("key"), groups[name])
+                parts.add(records, places + firsts[name] * _FIRST_CHARACTERS)
+
+        def take(records: Mapping[str, pa.Table]) -> None:
+            for name, some in records.items():
+                add(name, some)
 
         looked = _looked_into(_places(snapshot, data_files), source, reading, take)
         for path, of_path in itertools.groupby(looked, key=lambda each: each[0]):
             latest = (each for _, found in of_path for each in found)
             for each in partition_statistics.of_all_files(path, latest):
-                key = metadata_avro.statistics_prefix(each.column, path)
                 record = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
-                of_partitions[key] = record
+                if each.expression is None:
+                    of_partitions[metadata_avro.statistics_prefix(each.column, path)] = record
+                else:
+                    key = metadata_avro.expression_key(each.column, path)
+                    add(each.expression.partition, metadata_merging.table({key: record}))
         parts.flush()
-        of_files = [
-            _prepared(_in_order(parts, number), now_ms) for number in range(FILE_GROUPS[name])
-        ]
+        of_files = {
+            name: [
+                _prepared(_in_order(parts, firsts[name] + number), now_ms)
+                for number in range(groups[name])
+            ]
+            for name in parted
+        }
     partitions = metadata_merging.table(of_partitions)
-    assert FILE_GROUPS[file_statistics.PARTITION_STATS] == 1
+    assert groups[file_statistics.PARTITION_STATS] == 1
     return {
-        name: of_files,
+        **of_files,
         file_statistics.PARTITION_STATS: [_prepared(iter([partitions.sort_by("key")]), now_ms)],
     }
+
+
+def _parted(source: statistics_reading.Source) -> tuple[str, ...]:
+    """Return the partitions of the MDT whose records are made file by file."""
+    return (file_statistics.COLUMN_STATS, *(each.partition for each in source.wanted.expressions))
 
 
 def _parts_of(keys: pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:
@@ -228,7 +253,7 @@ def _looked_into(
     places: Sequence[_Place],
     source: statistics_reading.Source,
     reading: Reading,
-    take: Callable[[pa.Table], object],
+    take: Callable[[Mapping[str, pa.Table]], object],
 ) -> Iterator[tuple[str, Sequence[ColumnStatistics]]]:
     """Yield statistics of partitions, and have the records of files taken, some at a time."""
     engine = reading.engine
@@ -250,9 +275,10 @@ def _looked_into(
 def _look(source: statistics_reading.Source, places: Sequence[_Place]) -> _Looked:
     """Look into some data files; those that are gone are left out."""
     found = [(place, _of_file(source, place.data_file)) for place in places]
+    unique = [each for each in found if each[0].is_named_once]
     by_path = itertools.groupby(found, key=lambda each: each[0].partition_path)
     return _Looked(
-        records=_column_records(each for each in found if each[0].is_named_once),
+        records={name: _records(unique, name) for name in _parted(source)},
         of_partitions=[
             (path, partition_statistics.of_some_files(_latest(of_path)))
             for path, of_path in by_path
@@ -275,16 +301,27 @@ def _of_file(
         return ()
 
 
-def _column_records(looked: Iterable[tuple[_Place, Sequence[ColumnStatistics]]]) -> pa.Table:
-    return metadata_merging.table(
-        {
-            metadata_avro.statistics_key(
-                each, place.partition_path
-            ): metadata_avro.encode_statistics(each, RecordType.COLUMN_STATS)
-            for place, found in looked
-            for each in found
-        }
-    )
+def _records(looked: Sequence[tuple[_Place, Sequence[ColumnStatistics]]], name: str) -> pa.Table:
+    """Return the records of some files in one partition of the MDT."""
+    found = {
+        metadata_avro.statistics_key(each, place.partition_path): _record(each, place)
+        for place, of_file in looked
+        for each in of_file
+        if _partition_of(each) == name
+    }
+    return metadata_merging.table(found)
+
+
+def _record(statistics: ColumnStatistics, place: _Place) -> bytes:
+    if statistics.expression is None:
+        return metadata_avro.encode_statistics(statistics, RecordType.COLUMN_STATS)
+    return metadata_records.expression_record(statistics, place.data_file.size_bytes)
+
+
+def _partition_of(statistics: ColumnStatistics) -> str:
+    if statistics.expression is None:
+        return file_statistics.COLUMN_STATS
+    return statistics.expression.partition
 
 
 def _prepared(records: Iterator[pa.Table], now_ms: int) -> metadata_writing.PreparedBase | None:

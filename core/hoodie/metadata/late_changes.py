@@ -105,6 +105,7 @@ class Statistics:
             ],
             deleted=[path for each in found for path in each.deleted],
             columns=list(self.wanted.kinds),
+            expressions=tuple(self.wanted.expressions),
         )
 
 

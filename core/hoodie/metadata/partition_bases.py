@@ -24,7 +24,10 @@ Logged = Mapping[bytes, Sequence[Value]]
 
 
 def with_logged(
-    bases: Iterable[bytes], logged: Logged, now_ms: int
+    bases: Iterable[bytes],
+    logged: Logged,
+    now_ms: int,
+    merge: metadata_merging.Merge = metadata_merging.merged_statistics,
 ) -> metadata_writing.PreparedBase | None:
     """Return a base file with what is in others, and was logged since; None without records.
 
@@ -32,6 +35,7 @@ def with_logged(
         bases: Contents of base files.
         logged: What was logged.
         now_ms: The time, in milliseconds since the epoch.
+        merge: Merges the records of a key.
 
     Raises:
         FormatError: A record is broken.
@@ -48,9 +52,11 @@ def with_logged(
     schema = metadata_schemas.RECORD.text
     for key, values in logged.items():
         older = [Value(found[key], schema)] if key in found else []
-        merged = metadata_merging.merged_statistics(key, [*older, *values])
+        merged = merge(key, [*older, *values])
         if merged is not None:
             found[key] = merged
+        else:
+            found.pop(key, None)
     records = metadata_merging.table({key.decode(): value for key, value in found.items()})
     return metadata_writing.prepare_base(records, now_ms) if found else None
 

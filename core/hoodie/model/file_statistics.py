@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import partition_columns, schemas, table_config
+from hoodie.model import expression_indexes, partition_columns, schemas, table_config
 from hoodie.model.value_wrappers import Wrapper
 
 COLUMN_STATS = "column_stats"
@@ -93,6 +93,7 @@ class ColumnStatistics:
         size_bytes: In the file; 0 in log files.
         plain_bytes: The same before compression.
         is_tight: Whether bounds of several files are those of rows that are there.
+        expression: The index whose function made the values of the column's; None of a column.
     """
 
     file_name: str
@@ -107,6 +108,7 @@ class ColumnStatistics:
     size_bytes: int | None = 0
     plain_bytes: int | None = 0
     is_tight: bool = False
+    expression: expression_indexes.Definition | None = None
 
     @property
     def has_nulls(self) -> bool:
@@ -136,10 +138,13 @@ class Wanted:
     Attributes:
         kinds: How the bounds of each column are written; of no other column there are statistics.
         has_bloom_filter: Whether base files have a bloom filter of their keys.
+        expressions: The expression indexes that have bounds of each file, with how these are
+            written.
     """
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     has_bloom_filter: bool = False
+    expressions: Mapping[expression_indexes.Definition, Kind] = field(default_factory=dict)
 
 
 NOTHING = Wanted()
@@ -161,8 +166,18 @@ class Definition:
 
 
 def is_needed(config: table_config.TableConfig) -> bool:
-    """Return whether a table has statistics, or another engine is building them."""
+    """Return whether a table has statistics, or they are being built; or expression indexes."""
+    return has_columns(config) or bool(expressions_of(config))
+
+
+def has_columns(config: table_config.TableConfig) -> bool:
+    """Return whether a table has statistics of columns, or they are being built."""
     return not {COLUMN_STATS, PARTITION_STATS}.isdisjoint(_partitions(config))
+
+
+def expressions_of(config: table_config.TableConfig) -> Sequence[str]:
+    """Return the names of a table's expression indexes, of either kind, by name."""
+    return sorted(filter(expression_indexes.is_one, _partitions(config)))
 
 
 def _partitions(config: table_config.TableConfig) -> Sequence[str]:
@@ -170,7 +185,10 @@ def _partitions(config: table_config.TableConfig) -> Sequence[str]:
 
 
 def wanted(
-    config: table_config.TableConfig, schema: pa.Schema, definition: Definition | None
+    config: table_config.TableConfig,
+    schema: pa.Schema,
+    definition: Definition | None,
+    expressions: Sequence[expression_indexes.Definition] = (),
 ) -> Wanted:
     """Return which statistics of new data files a table needs.
 
@@ -183,20 +201,30 @@ def wanted(
         config: The table's configuration.
         schema: Its columns, without meta columns.
         definition: None where the table has no definition.
+        expressions: Its expression indexes that have bounds.
 
     Raises:
-        UnsupportedError: The definition has a column inside another.
+        UnsupportedError: The definition has a column inside another, or an expression index one of
+            another type than its function takes.
+        InvalidInputError: An expression index is of a column that is not there.
     """
+    left_out = partition_columns.left_out(config)
+    schema = pa.schema([each for each in schema if each.name not in left_out])
+    made: dict[expression_indexes.Definition, Kind] = {}
+    for each_expression in expressions:
+        refusal = expression_indexes.column_refusal(each_expression, schema, config.name)
+        if refusal is not None:
+            raise refusal
+        data_type = schema.field(each_expression.column).type
+        made[each_expression] = _kind_of_expression(each_expression, data_type)
     # Apache Hudi's bloom index fails at a base file without a filter, and its writers may have that
     # index in any table whose keys are looked up.
     has_bloom_filter = config.looks_keys_up or BLOOM_FILTERS in _partitions(config)
-    if not is_needed(config):
-        return Wanted(has_bloom_filter=has_bloom_filter)
+    if not has_columns(config):
+        return Wanted(has_bloom_filter=has_bloom_filter, expressions=made)
     has_value_types = None if definition is None else definition.has_value_types
     if has_value_types is None:
         has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
-    left_out = partition_columns.left_out(config)
-    schema = pa.schema([each for each in schema if each.name not in left_out])
     if definition is not None:
         held = [name for name in definition.columns if name not in left_out]
         definition = replace(definition, columns=tuple(held))
@@ -211,6 +239,7 @@ def wanted(
             **{name: kinds[name] for name in _names(list(kinds), schema, definition, chosen)},
         },
         has_bloom_filter=has_bloom_filter,
+        expressions=made,
     )
 
 
@@ -275,6 +304,15 @@ def columns_refusal(
                 "statistics: name another column"
             )
     return None
+
+
+def _kind_of_expression(definition: expression_indexes.Definition, column: pa.DataType) -> Kind:
+    """Return how bounds of an expression index are written, by the type of its column."""
+    result = definition.function.result_of(column)
+    assert result is not None, (definition, column)
+    kind = kind_of(result, has_value_types=definition.has_value_types)
+    assert kind is not None, result
+    return kind
 
 
 def kind_of(data_type: pa.DataType, *, has_value_types: bool) -> Kind | None:

@@ -43,12 +43,13 @@ def of_files(
         partition_path: The partition's.
         files: The statistics of all files that the commit wrote there.
     """
-    found: dict[str, ColumnStatistics] = {}
+    found: dict[object, ColumnStatistics] = {}
     for each in files:
         if not each.values:
             continue  # Apache Hudi cannot merge the type of a file without rows.
-        before = found.get(each.column)
-        found[each.column] = _with_one_more_row(each) if before is None else merged(before, each)
+        key = each.expression, each.column
+        before = found.get(key)
+        found[key] = _with_one_more_row(each) if before is None else merged(before, each)
     return tuple(replace(each, file_name=partition_path) for each in found.values())
 
 
@@ -68,11 +69,12 @@ def of_all_files(
 
 def of_some_files(files: Iterable[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
     """Return what the statistics of some files come to, one for each column, for `of_all_files`."""
-    found: dict[str, ColumnStatistics] = {}
+    found: dict[object, ColumnStatistics] = {}
     for each in files:
         if each.values:
-            before = found.get(each.column)
-            found[each.column] = each if before is None else merged(before, each)
+            key = each.expression, each.column
+            before = found.get(key)
+            found[key] = each if before is None else merged(before, each)
     return tuple(found.values())
 
 

@@ -10,7 +10,7 @@ import enum
 import functools
 import math
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.model import column_names
+from hoodie.model import column_names, spark_functions
 
 _DECIMAL_DIGITS_MAX = 38
 _DIGITS_MAX = 400  # More than the greatest float has.
@@ -92,7 +92,27 @@ class Or:
     operands: "tuple[Predicate, ...]"
 
 
-Predicate = Compare | In | IsNull | Not | And | Or
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A condition on what a function makes of a column.
+
+    Attributes:
+        function: One that is the same in any session.
+        column: That it takes.
+        condition: On one column, whose name is `call`.
+    """
+
+    function: spark_functions.Function
+    column: str
+    condition: "Predicate"
+
+    @property
+    def call(self) -> str:
+        """The function of the column, as SQL calls it."""
+        return self.function.called(self.column)
+
+
+Predicate = Compare | In | IsNull | Not | And | Or | Applied
 
 
 def check(predicate: object) -> None:
@@ -102,7 +122,7 @@ def check(predicate: object) -> None:
         InvalidInputError: The message says how to make one.
     """
     match predicate:
-        case Compare() | In() | IsNull():
+        case Compare() | In() | IsNull() | Applied():
             return
         case Not(operand=operand):
             check(operand)
@@ -120,7 +140,12 @@ def check(predicate: object) -> None:
 def columns(predicate: Predicate) -> frozenset[str]:
     """Return the names of the columns that decide."""
     match predicate:
-        case Compare(column=column) | In(column=column) | IsNull(column=column):
+        case (
+            Compare(column=column)
+            | In(column=column)
+            | IsNull(column=column)
+            | Applied(column=column)
+        ):
             return frozenset((column,))
         case Not(operand=operand):
             return columns(operand)
@@ -166,9 +191,12 @@ def without(predicate: Predicate, names: Collection[str]) -> Predicate | None:
 def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     """Return the filter as an Arrow expression over tables of that schema.
 
+    Of functions of columns it needs what they make, as `kept` adds it.
+
     Raises:
         NotFoundError: It names a column that the schema has not.
-        InvalidInputError: A literal is not of its column's type.
+        InvalidInputError: A literal is not of its column's type, or a function takes no such
+            column.
     """
     predicate = _in_steps(predicate, schema)
     match predicate:
@@ -194,9 +222,62 @@ def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
         case Or(operands=operands):
             parts = [to_expression(operand, schema) for operand in operands]
             expression = functools.reduce(operator.or_, parts, pc.scalar(False))
+        case Applied():
+            expression = to_expression(predicate.condition, result_schema(predicate, schema))
         case _:
             assert_never(predicate)
     return expression
+
+
+def result_schema(applied: Applied, schema: pa.Schema) -> pa.Schema:
+    """Return the schema of what a function makes of a column of a table.
+
+    Raises:
+        NotFoundError: There is no such column.
+        InvalidInputError: It is not of a type that the function takes in a filter.
+    """
+    kind = _type(applied.column, schema)
+    result = applied.function.exact_result_of(kind)
+    if result is None:
+        raise errors.InvalidInputError(
+            f"column {applied.column!r} is of type {kind}, of which {applied.call} is not the same "
+            f"in every session, or not computed here: expected a column of "
+            f"{applied.function.takes_exactly}"
+        )
+    if applied.call in schema.names:
+        raise errors.InvalidInputError(
+            f"a column is named {applied.call!r}, as a function in the filter: name it in quotes"
+        )
+    return pa.schema([pa.field(applied.call, result)])
+
+
+def applied_in(predicate: Predicate) -> Mapping[str, Applied]:
+    """Return a condition on each function of a column that is in a filter, by the call."""
+    match predicate:
+        case Applied():
+            return {predicate.call: predicate}
+        case Not(operand=operand):
+            return applied_in(operand)
+        case And(operands=operands) | Or(operands=operands):
+            return {call: one for each in operands for call, one in applied_in(each).items()}
+        case _:
+            return {}
+
+
+def kept(predicate: Predicate, rows: pa.Table) -> pa.Table:
+    """Return the rows that a filter keeps.
+
+    Raises:
+        NotFoundError: As `to_expression`.
+        InvalidInputError: As `to_expression`.
+    """
+    expression = to_expression(predicate, rows.schema)
+    found = rows
+    for call, each in applied_in(predicate).items():
+        made = each.function.values(rows.column(each.column))
+        found = found.append_column(call, made)
+    left = found.filter(expression)
+    return left.select(rows.column_names) if found is not rows else left
 
 
 LOW, HIGH, HAS_NULLS, IS_KNOWN = "low", "high", "has nulls", "is known"
@@ -244,7 +325,7 @@ def to_range_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expressio
             parts = [to_range_expression(operand, schema) for operand in operands]
             may_match = functools.reduce(operator.or_, parts, pc.scalar(False))
         case _:
-            pass  # Lists of many literals.
+            pass  # Lists of many literals; functions, of whose values columns say nothing.
     return may_match
 
 
@@ -280,6 +361,8 @@ def _opposite(predicate: Predicate, schema: pa.Schema) -> Predicate:
             found = Or(tuple(Not(operand) for operand in operands))
         case Or(operands=operands):
             found = And(tuple(Not(operand) for operand in operands))
+        case Applied():
+            pass
         case _:
             assert_never(predicate)
     return found

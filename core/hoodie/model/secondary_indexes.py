@@ -22,12 +22,11 @@ TYPE = "secondary_index"
 """Of their definitions."""
 
 
-EXPRESSION_PREFIX = "expr_index_"
-"""What the names of partitions of expression indexes begin with."""
-
 COLUMN_KEY = "hoodie.operator.index.column"
-"""In a plan: the column of the index. In the properties, with the index's name behind it, too: of
-one that is being built nothing is in the definitions, by which Apache Hudi's readers would use it.
+"""In a plan: the column of the index; of an expression index all that defines it, as JSON.
+
+In the properties, with the index's name behind it, too: of one that is being built nothing is in
+the definitions, by which Apache Hudi's readers would use it.
 """
 
 _NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]{{1,100}}", re.ASCII)
@@ -36,11 +35,6 @@ _NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]{{1,100}}", re.ASCII)
 def is_one(partition: str) -> bool:
     """Return whether a partition of a metadata table is a secondary index."""
     return partition.startswith(PREFIX)
-
-
-def has_own_definition(partition: str) -> bool:
-    """Return whether a name is one of a secondary or expression index, of whatever engine."""
-    return partition.startswith((PREFIX, EXPRESSION_PREFIX)) and "/" not in partition
 
 
 def is_buildable(name: str) -> bool:

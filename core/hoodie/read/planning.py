@@ -35,6 +35,7 @@ from hoodie.format import secondary_keys
 from hoodie.index import foreign_groups, tables
 from hoodie.model import (
     column_names,
+    expression_indexes,
     file_statistics,
     files,
     key_changes,
@@ -85,6 +86,7 @@ class Means(enum.Enum):
     KEY_BUCKETS = "buckets of keys"
     RECORD_INDEX = "look-ups in a record index"
     SECONDARY_INDEX = "look-ups in secondary indexes"
+    EXPRESSION_INDEX = "expression indexes"
     COLUMN_STATISTICS = "column statistics"
     BLOOM_FILTERS = "bloom filters"
 
@@ -333,6 +335,7 @@ class _Skipping:
             self._is_in_record_index,
         )
         left = self._by_secondary_indexes(left)
+        left = self._by_expressions(left)
         left = self._by_statistics(
             Means.COLUMN_STATISTICS,
             file_statistics.COLUMN_STATS,
@@ -421,6 +424,51 @@ class _Skipping:
         left_out = {each.group for each in asked} - {each.group for each in some}
         return [each for each in found if each.group not in left_out], unused
 
+    def _by_expressions(self, found: list[files.FileSlice]) -> list[files.FileSlice]:
+        """Return the slices that may hold a row with what a function makes by a filter.
+
+        It is a step of tables alone that have an index of bounds. They hold for a file as long as
+        it is there.
+        """
+        names = list(filter(expression_indexes.is_one, self.config.metadata_partitions))
+        where = self._about_files
+        conditions = [
+            each
+            for each in (() if where is None else predicates.conjuncts(where))
+            if isinstance(each, predicates.Applied) and data_skipping.is_excludable(each)
+        ]
+        if not names:
+            return found
+        left, unused = found, None
+        if conditions and len(found) > 1:
+            left, unused = self._by_conditions(names, found, conditions)
+        self._add(Means.EXPRESSION_INDEX, found, left, unused)
+        return left
+
+    def _by_conditions(
+        self,
+        names: Sequence[str],
+        found: list[files.FileSlice],
+        conditions: Sequence[predicates.Applied],
+    ) -> tuple[list[files.FileSlice], str | None]:
+        """Return what expression indexes do not exclude, or why one is not used."""
+        metadata = self.snapshot.metadata
+        if metadata is None:
+            return found, _NO_METADATA_TABLE
+        left, unused = found, None
+        try:
+            definitions = index_definitions.of_expressions(
+                metadata.data_storage, self.config, names
+            )
+        except (errors.FormatError, errors.UnsupportedError) as error:
+            return found, str(error)
+        for definition in definitions:
+            own = [each for each in conditions if each.call == str(definition)]
+            if own and left:
+                ask = partial(_by_expression, definition, own, tasks.full_schema(self.columns))
+                left, unused = self._asked(Means.EXPRESSION_INDEX, definition.partition, left, ask)
+        return left, unused
+
     def _by_keys(
         self,
         means: Means,
@@ -502,7 +550,8 @@ class _Skipping:
             return found, "the table does not have them"
         if metadata is None:
             return found, _NO_METADATA_TABLE
-        if self.snapshot.moment is not None and partition not in _OF_FILES:
+        is_of_files = partition in _OF_FILES or expression_indexes.is_one(partition)
+        if self.snapshot.moment is not None and not is_of_files:
             return found, _NOT_THEN
         try:
             return list(compress(found, ask(metadata, found))), None
@@ -519,6 +568,16 @@ class _Skipping:
     ) -> None:
         step = Step(means=means, considered=len(found), left=len(left), unused=unused)
         self.steps.append(step)
+
+
+def _by_expression(
+    definition: expression_indexes.Definition,
+    conditions: Sequence[predicates.Applied],
+    schema: pa.Schema,
+    table: metadata_table.MetadataTable,
+    slices: Sequence[files.FileSlice],
+) -> list[bool]:
+    return data_skipping.matching_by_expression(table, slices, definition, conditions, schema)
 
 
 def _base_alone(file_slice: files.FileSlice) -> files.FileSlice:

@@ -191,7 +191,7 @@ def matching_partitions(
         return list(paths)
     whole = predicates.all_of(parts)
     assert whole is not None
-    matching = table.filter(predicates.to_expression(whole, schema))
+    matching = predicates.kept(whole, table)
     wanted = {*matching.column("").to_pylist(), *(path for path in paths if path not in known)}
     return [path for path in paths if path in wanted]
 

@@ -5,17 +5,19 @@ Grammar (words in any case; names may be quoted with double quotes, `""` stands 
     filter     = term { "or" term }
     term       = factor { "and" factor }
     factor     = "not" factor | "(" filter ")" | condition
-    condition  = name ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
-               | name [ "not" ] "in" "(" literal { "," literal } ")"
-               | name [ "not" ] "between" literal "and" literal
-               | name [ "not" ] "like" 'text%'
-               | name "is" [ "not" ] "null"
+    condition  = value ( "=" | "==" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
+               | value [ "not" ] "in" "(" literal { "," literal } ")"
+               | value [ "not" ] "between" literal "and" literal
+               | value [ "not" ] "like" 'text%'
+               | value "is" [ "not" ] "null"
                | name
+    value      = name | function "(" name { "," literal } ")"
     literal    = number | 'text' | true | false
 
 A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'. A
 name alone is a column of truth values. `like` finds how a text begins: a `%` at its end is the only
-pattern.
+pattern. Functions are lower, upper, trim, ltrim, rtrim, length and substring(name, from, length) of
+texts, year, month, day, date_add(name, days) and date_sub(name, days) of dates.
 
 `hoodie update` takes what columns are set to in the same words:
 
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from hoodie import errors
-from hoodie.model import predicates
+from hoodie.model import predicates, spark_functions
 
 NESTING_MAX = 100
 LENGTH_MAX = 100_000
@@ -158,7 +160,29 @@ class _Parser:
         return self._condition()
 
     def _condition(self) -> predicates.Predicate:
+        is_name = self._next.kind == "word"
         column = self._name()
+        if is_name and self._accept("("):
+            return self._call(column)
+        return self._condition_on(column)
+
+    def _call(self, name: str) -> predicates.Predicate:
+        """Read a condition on what a function makes of a column."""
+        column = self._name()
+        given: list[str] = []
+        while self._accept(","):
+            literal = self._literal()
+            is_text = isinstance(literal, str)
+            given.append(spark_functions.quoted(literal) if is_text else str(literal))
+        self._expect(")")
+        try:
+            function = spark_functions.of_arguments(name, given)
+        except (errors.InvalidInputError, errors.UnsupportedError) as error:
+            raise errors.InvalidInputError(f"filter {self._text!r}: {error}") from error
+        call = function.called(column)
+        return predicates.Applied(function, column, self._condition_on(call))
+
+    def _condition_on(self, column: str) -> predicates.Predicate:
         if self._accept("is"):
             is_negated = self._accept("not")
             self._expect("null")

@@ -30,7 +30,13 @@ from hoodie.index import tables
 from hoodie.model import key_generators, table_config
 from hoodie.model.table_config import IndexKind
 from hoodie.services import checking, stored_keys
-from hoodie.timeline import active, clock_evidence, hash_rings, partition_buckets
+from hoodie.timeline import (
+    active,
+    clock_evidence,
+    hash_rings,
+    index_definitions,
+    partition_buckets,
+)
 from hoodie.transaction import client, configuration, manager, preconditions
 from hoodie.write import compatibility
 
@@ -142,6 +148,8 @@ def check(
     refusal = preconditions.table_refusal(target.config, target.config)
     if refusal is not None:
         raise refusal
+    kept_up = target.config.metadata_partitions_kept_up
+    index_definitions.of_expressions(target.storage, target.config, kept_up)
     stored_keys.check(target, env)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)

@@ -8,6 +8,8 @@ Apache Hudi's readers.
 Some of what Apache Hudi records is wrong by its own rules (format.md: Metadata table). Its readers
 leave rows out by it; reads of this project do not rely on it, which is said of each record.
 
+Expression indexes have the same of what a function makes of a column, in partitions of their own.
+
 Cost: the footer of each base file, columns that footers do not describe in full, each log file.
 """
 
@@ -15,6 +17,7 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +33,13 @@ from hoodie.filegroup import (
 )
 from hoodie.format import metadata_avro, metadata_columns
 from hoodie.format.metadata_avro import RecordType, Value
-from hoodie.model import files, partition_statistics, predicates
+from hoodie.model import expression_indexes, files, partition_statistics, predicates
 from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS, ColumnStatistics
 
 _FILES_AT_ONCE = 256
+
+_Stated: TypeAlias = Mapping[tuple[str, str], ColumnStatistics]
+"""Records by the file or partition, and the column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +48,8 @@ class WrongStatistics:
 
     Attributes:
         path: The file's, or the partition's.
-        column: The column; empty where the file cannot be read.
+        column: The column, or the call of a function that an index is of; empty where the file
+            cannot be read.
         metadata_range: What the metadata table says.
         file_range: What is in the file, or in those of the partition, or why it cannot be read.
         is_relied_on: Whether reads of this project leave the file or the partition out by it.
@@ -87,10 +94,12 @@ class Comparison:
         self._source = source
         self._engine = engine
         self._is_shared = is_shared
+        self._expressions = [
+            each for each in source.wanted.expressions if each.partition in partitions
+        ]
+        named = (COLUMN_STATS, PARTITION_STATS, *(each.partition for each in self._expressions))
         self._opened = {
-            name: table.partition(name, is_held=False)
-            for name in (COLUMN_STATS, PARTITION_STATS)
-            if name in partitions
+            name: table.partition(name, is_held=False) for name in named if name in partitions
         }
 
     def compare(
@@ -111,7 +120,12 @@ class Comparison:
         """
         if not self._opened:
             return
-        of_files = self._stated(COLUMN_STATS, partition_path)
+        of_files: dict[expression_indexes.Definition | None, _Stated] = {
+            None: self._stated(COLUMN_STATS, partition_path)
+        }
+        for definition in self._expressions:
+            prefix = metadata_avro.statistics_prefix(definition.column, partition_path)
+            of_files[definition] = self._with_prefixes(definition.partition, [prefix])
         taken = {each.path for file_slice in latest for each in file_slice.data_files}
         found: list[ColumnStatistics] = []
         is_whole = True
@@ -126,30 +140,58 @@ class Comparison:
                     )
                     is_whole = is_whole and data_file.path not in taken
                     continue
-                for there in statistics:
-                    stated = of_files.get((data_file.name, there.column))
-                    if stated is not None and partition_statistics.excludes(stated, there):
-                        may_hide = self._is_shared and isinstance(data_file, files.BaseFile)
-                        yield self._wrong(data_file.path, stated, there, may_hide=may_hide)
+                yield from self._wrong_file(data_file, statistics, of_files)
                 if data_file.path in taken:
                     # Merged at once, to hold few.
                     of_both = [*found, *statistics]
                     found = [*partition_statistics.of_all_files(partition_path, of_both)]
         if is_whole:
-            yield from self._wrong_partition(partition_path, found)
+            of_columns = [each for each in found if each.expression is None]
+            of_partition = self._stated(PARTITION_STATS, partition_path)
+            yield from self._wrong_partition(partition_path, of_columns, of_partition)
+            yield from self._wrong_expressions(partition_path, found)
 
-    def _wrong_partition(
+    def _wrong_file(
+        self,
+        data_file: listing.DataFile,
+        statistics: Sequence[ColumnStatistics],
+        of_files: Mapping[expression_indexes.Definition | None, _Stated],
+    ) -> Iterator[WrongStatistics]:
+        for there in statistics:
+            stated = of_files[there.expression].get((data_file.name, there.column))
+            if stated is not None and partition_statistics.excludes(stated, there):
+                may_hide = self._is_shared and isinstance(data_file, files.BaseFile)
+                yield self._wrong(data_file.path, stated, there, may_hide=may_hide)
+
+    def _wrong_expressions(
         self, partition_path: str, found: Sequence[ColumnStatistics]
     ) -> Iterator[WrongStatistics]:
-        of_partition = self._stated(PARTITION_STATS, partition_path)
-        if not of_partition:
+        for definition in self._expressions:
+            key = metadata_avro.expression_key(definition.column, partition_path)
+            own = [each for each in found if each.expression == definition]
+            of_partition = self._with_prefixes(definition.partition, [key])
+            if of_partition or self._has_partitions(definition):
+                yield from self._wrong_partition(partition_path, own, of_partition)
+
+    def _has_partitions(self, definition: expression_indexes.Definition) -> bool:
+        """Return whether an expression index has any partition: others have no rows then."""
+        mark = metadata_avro.statistics_prefix(definition.column, expression_indexes.PARTITION_MARK)
+        return bool(self._with_prefixes(definition.partition, [mark]))
+
+    def _wrong_partition(
+        self,
+        partition_path: str,
+        found: Sequence[ColumnStatistics],
+        of_partition: _Stated,
+    ) -> Iterator[WrongStatistics]:
+        if not of_partition and not any(each.expression for each in found):
             return
         for there in found:
             stated = of_partition.get((partition_path, there.column))
             if stated is None:
                 yield WrongStatistics(
                     path=partition_path or ".",
-                    column=there.column,
+                    column=_name(there),
                     metadata_range="missing",
                     file_range=_text(there),
                     # A column without values has none where another partition brought it in, nor
@@ -166,27 +208,35 @@ class Comparison:
         self, path: str, stated: ColumnStatistics, there: ColumnStatistics, *, may_hide: bool
     ) -> WrongStatistics:
         data_type = self._source.columns.field(there.column).type
+        if there.expression is not None:
+            data_type = there.expression.function.result_of(data_type)
         return WrongStatistics(
             path=path,
-            column=there.column,
+            column=_name(there),
             metadata_range=_text(stated),
             file_range=_text(there),
             is_relied_on=_misleads(stated, there, data_type, may_hide=may_hide),
         )
 
-    def _stated(self, name: str, partition_path: str) -> Mapping[tuple[str, str], ColumnStatistics]:
+    def _stated(self, name: str, partition_path: str) -> _Stated:
         """Return the records of a partition of the data table, by file or partition and column."""
-        if name not in self._opened:
-            return {}
         prefixes = [
             metadata_avro.statistics_prefix(column, partition_path)
             for column in self._source.wanted.kinds
         ]
+        return self._with_prefixes(name, prefixes) if name in self._opened else {}
+
+    def _with_prefixes(self, name: str, prefixes: Sequence[str]) -> _Stated:
         records = (
             _newest(name, key, values)
             for key, values in self._opened[name].with_prefixes(prefixes).items()
         )
         return {(each.file_name, each.column): each for each in records if each is not None}
+
+
+def _name(statistics: ColumnStatistics) -> str:
+    """Return what statistics are of."""
+    return statistics.column if statistics.expression is None else str(statistics.expression)
 
 
 def _of_file(
@@ -206,7 +256,8 @@ def _of_file(
 
 def _newest(name: str, key: bytes, values: Sequence[Value]) -> ColumnStatistics | None:
     """Return what readers take from the records of a key; None of a file that is gone."""
-    if name == PARTITION_STATS:
+    is_of_partition = expression_indexes.is_one(name) and metadata_avro.is_of_partition(key)
+    if name == PARTITION_STATS or is_of_partition:
         return metadata_merging.statistics_of_partition(key, values)
     source = f"{name}, key {key!r}"
     return metadata_avro.decode_statistics(values[-1], source, RecordType.COLUMN_STATS)

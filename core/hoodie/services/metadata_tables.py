@@ -157,7 +157,7 @@ def glance(
     behind: tuple[tuple[str, instants.InstantTime], ...] = ()
     if config.has_foreign_writers:
         # What is archived meanwhile is not there any more when it is read.
-        with contextlib.suppress(errors.FormatError, errors.NotFoundError):
+        with contextlib.suppress(errors.FormatError, errors.NotFoundError, errors.UnsupportedError):
             behind = tuple(_behind(found, config))
     return Glance(
         commits_since_compaction=metadata_timelines.waiting(found.timeline),
@@ -169,7 +169,11 @@ def glance(
 def _behind(
     found: metadata_table.MetadataTable, config: table_config.TableConfig
 ) -> Iterator[tuple[str, instants.InstantTime]]:
-    for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS):
+    expressions = index_definitions.of_expressions(
+        found.data_storage, config, config.metadata_partitions
+    )
+    own = (each.partition for each in expressions)
+    for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS, *own):
         if name in config.metadata_partitions:
             lacking = found.lacking_rows(name)
             if lacking is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from hoodie import errors
 from hoodie.filegroup import metadata_records
 from hoodie.model import (
+    expression_indexes,
     file_statistics,
     key_changes,
     key_generators,
@@ -182,6 +183,7 @@ _INDEXES = {
     file_statistics.COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable",),
     file_statistics.PARTITION_STATS: ("hoodie.metadata.index.partition.stats.enable",),
 }
+_EXPRESSIONS = "hoodie.metadata.index.expression.enable"
 _STATISTICS_COLUMNS = "hoodie.metadata.index.column.stats.column.list"
 _RECORD_INDEX = (
     # Its name since 1.1, and before.
@@ -205,12 +207,15 @@ def options_of_indexes(
         is_partitioned: Whether a record index is one of each partition.
         statistics_columns: Those of statistics, if they were chosen.
     """
+    named = list(names)
     of_keys = _PARTITIONED_RECORD_INDEX if is_partitioned else _RECORD_INDEX
     known = {**_INDEXES, key_changes.RECORD_INDEX: of_keys}
     wanted = (
-        key_changes.RECORD_INDEX if secondary_indexes.is_one(each) else each for each in names
+        key_changes.RECORD_INDEX if secondary_indexes.is_one(each) else each for each in named
     )
     found = {key: _flag(True) for name in wanted for key in known.get(name, ())}
+    if any(map(expression_indexes.is_one, named)):
+        found[_EXPRESSIONS] = _flag(True)
     if statistics_columns is not None:
         found[_STATISTICS_COLUMNS] = ",".join(statistics_columns)
     return found
@@ -236,6 +241,8 @@ def _metadata(
     if ready and is_kept:
         for name, keys in _INDEXES.items():
             found |= dict.fromkeys(keys, _flag(name in ready))
+        has_expressions = any(map(expression_indexes.is_one, ready))
+        found[_EXPRESSIONS] = _flag(has_expressions)
         if config.statistics_columns is not None and file_statistics.COLUMN_STATS in ready:
             found[_STATISTICS_COLUMNS] = ",".join(config.statistics_columns)
         has_record_index = key_changes.RECORD_INDEX in ready

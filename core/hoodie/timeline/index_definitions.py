@@ -3,9 +3,10 @@
     .hoodie/.index_defs/index.json
         {"indexDefinitions": {name: {"sourceFields": [column, ...], "version": "V1" or "V2", ...}}}
 
-The version follows from the table's where it is left out. There is no such file where no index
-needs a definition, and in tables of early releases. Source: `HoodieIndexDefinition.java`,
-`HoodieIndexVersion.java` (1.2.0).
+Of an expression index `indexFunction` is the function, `indexOptions` has its arguments as texts,
+and `indexType` says whether it has bounds or bloom filters. The version follows from the table's
+where it is left out. There is no such file where no index needs a definition, and in tables of
+early releases. Source: `HoodieIndexDefinition.java`, `HoodieIndexVersion.java` (1.2.0).
 """
 
 import contextlib
@@ -17,7 +18,15 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import file_statistics, key_changes, plans, secondary_indexes, table_config
+from hoodie.model import (
+    expression_indexes,
+    file_statistics,
+    key_changes,
+    plans,
+    secondary_indexes,
+    spark_functions,
+    table_config,
+)
 from hoodie.storage.protocol import Storage
 
 PATH = ".hoodie/.index_defs/index.json"
@@ -27,6 +36,8 @@ BYTES_MAX = 16 << 20
 
 _TRIES_MAX = 10
 _Secondary: TypeAlias = secondary_indexes.Definition
+_Expression: TypeAlias = expression_indexes.Definition
+_OfColumn: TypeAlias = _Secondary | _Expression
 _HAS_VALUE_TYPES = {None: None, "V1": False, "V2": True}
 
 
@@ -43,9 +54,15 @@ def wanted_statistics(
     Raises:
         FormatError: The definitions are damaged.
         UnsupportedError: They have what is not kept up.
+        InvalidInputError: An expression index is of a column that is not there.
     """
-    definition = of_statistics(storage) if file_statistics.is_needed(config) else None
-    return file_statistics.wanted(config, schema, definition)
+    if not file_statistics.is_needed(config):
+        return file_statistics.wanted(config, schema, None)
+    definitions = _read(storage)
+    names = file_statistics.expressions_of(config)
+    expressions = _expressions(storage, config, names, definitions)
+    found = _of_statistics(storage, definitions)
+    return file_statistics.wanted(config, schema, found, expressions)
 
 
 def is_partitioned(storage: Storage) -> bool:
@@ -86,6 +103,159 @@ def of_secondary_indexes(
         return ()
     definitions = _read(storage)
     return tuple(_secondary_index(storage, config, name, definitions) for name in names)
+
+
+def of_expressions(
+    storage: Storage, config: table_config.TableConfig, partitions: Collection[str]
+) -> tuple[_Expression, ...]:
+    """Return the expression indexes that have bounds, by name; one request if there are any.
+
+    Of one that is being built, or dropped, the table's properties have the definition, as
+    `expression_text` has it.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        partitions: Of the metadata table; those that are no expression index are left out.
+
+    Raises:
+        FormatError: The definitions are damaged, or one is missing.
+        UnsupportedError: One is of what is not computed here.
+    """
+    names = sorted(filter(expression_indexes.is_one, partitions))
+    return _expressions(storage, config, names, _read(storage)) if names else ()
+
+
+def calls_of_expressions(
+    storage: Storage, config: table_config.TableConfig, hear_left_out: Callable[[str], object]
+) -> Mapping[str, str]:
+    """Return the calls by which the expression indexes of a table can be built again, by name.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        hear_left_out: Hears which cannot be, and why.
+    """
+    found: dict[str, str] = {}
+    for name in filter(expression_indexes.is_one, config.metadata_partitions):
+        try:
+            for each in of_expressions(storage, config, [name]):
+                spark_functions.call_of(str(each))
+                found[name] = str(each)
+        except (errors.FormatError, errors.InvalidInputError, errors.UnsupportedError) as error:
+            hear_left_out(f"{name} of {storage.uri} is not built again: {error}")
+        else:
+            if name not in found:
+                hear_left_out(f"{name} of {storage.uri} is not built again: it has bloom filters")
+    return found
+
+
+def _expressions(
+    storage: Storage,
+    config: table_config.TableConfig,
+    names: Iterable[str],
+    definitions: Mapping[str, object],
+) -> tuple[_Expression, ...]:
+    found = (_expression(storage, config, name, definitions) for name in names)
+    return tuple(each for each in found if each is not None)
+
+
+def _expression(
+    storage: Storage,
+    config: table_config.TableConfig,
+    name: str,
+    definitions: Mapping[str, object],
+) -> _Expression | None:
+    """Return an expression index; None for one of bloom filters."""
+    source = f"{storage.uri}/{PATH}, {name}"
+    text = config.properties.get(secondary_indexes.column_key(name))
+    if text is not None:
+        return expression_of(config, name, text)
+    if name not in definitions:
+        raise errors.FormatError(
+            f"{storage.uri}/{PATH} does not define {name}, which the metadata table has: drop it "
+            f"by `hoodie index drop {name}`"
+        )
+    try:
+        return _expression_of(config, name, _object(definitions[name], source), source)
+    except errors.UnsupportedError as error:
+        raise errors.UnsupportedError(
+            f"the metadata table of {config.name} has {name}, which this version does not keep up: "
+            f"{error}; drop it by `hoodie index drop TABLE {name}`, or the metadata table by "
+            "`hoodie metadata drop`"
+        ) from error
+
+
+def expression_of(config: table_config.TableConfig, name: str, text: str) -> _Expression | None:
+    """Return an expression index as `expression_text` has it; None for one of bloom filters.
+
+    Raises:
+        FormatError: The text is damaged.
+        UnsupportedError: It is of what is not computed here.
+    """
+    source = f"{name} of {config.name}, in its properties or a plan"
+    return _expression_of(config, name, _object(_decoded(text.encode(), source), source), source)
+
+
+def expression_text(definition: _Expression) -> str:
+    """Return the text that the table's properties, and the plan of a build, have of an index."""
+    return json.dumps(_expression_fields(definition), sort_keys=True)
+
+
+def by_call(config: table_config.TableConfig, name: str, text: str) -> _Expression:
+    """Return an expression index as it is built in a table, of a call such as `lower(name)`.
+
+    Raises:
+        InvalidInputError: The text is not a call.
+        UnsupportedError: The function is not computed here.
+    """
+    column, function = spark_functions.call_of(text)
+    return _Expression(
+        partition=name,
+        column=column,
+        function=function,
+        has_value_types=config.version > table_config.VERSION_WITH_PAYLOADS,
+    )
+
+
+def _expression_of(
+    config: table_config.TableConfig, name: str, fields: Mapping[str, object], source: str
+) -> _Expression | None:
+    kind = fields.get("indexType")
+    if kind == expression_indexes.OF_FILTERS:
+        return None
+    found = _definition(fields, source)
+    if kind != expression_indexes.OF_BOUNDS or len(found.columns) != 1:
+        raise errors.UnsupportedError(
+            f"{source} is of type {kind!r:.80} and of the columns {', '.join(found.columns)}, "
+            f"expected {expression_indexes.OF_BOUNDS} or {expression_indexes.OF_FILTERS} of one "
+            "column"
+        )
+    options = _object(fields.get("indexOptions") or {}, source)
+    function = spark_functions.parsed(
+        str(fields.get("indexFunction")), {key: str(each) for key, each in options.items()}, source
+    )
+    has_value_types = found.has_value_types
+    if has_value_types is None:
+        has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
+    return _Expression(
+        partition=name,
+        column=found.columns[0],
+        function=function,
+        has_value_types=has_value_types,
+    )
+
+
+def _expression_fields(definition: _Expression) -> Mapping[str, object]:
+    function = definition.function
+    return {
+        "indexName": definition.partition,
+        "indexType": expression_indexes.OF_BOUNDS,
+        "indexFunction": function.name,
+        "sourceFields": [definition.column],
+        "indexOptions": {"expr": function.name, **dict(function.options)},
+        "version": "V2" if definition.has_value_types else "V1",
+    }
 
 
 def by_column(config: table_config.TableConfig, name: str, column: str) -> _Secondary:
@@ -129,8 +299,13 @@ def of_statistics(storage: Storage) -> file_statistics.Definition | None:
         FormatError: The file is damaged.
         UnsupportedError: They are of a version that is not known.
     """
+    return _of_statistics(storage, _read(storage))
+
+
+def _of_statistics(
+    storage: Storage, definitions: Mapping[str, object]
+) -> file_statistics.Definition | None:
     source = f"{storage.uri}/{PATH}"
-    definitions = _read(storage)
     # Both have the same columns, and as a rule the first alone is defined.
     for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS):
         if name in definitions:
@@ -219,8 +394,8 @@ def put_of_record_index(
     _change(storage, add)
 
 
-def put_of_secondary_indexes(storage: Storage, wanted: Callable[[], Iterable[_Secondary]]) -> None:
-    """Write the definitions of secondary indexes beside those that are there; as Apache Hudi does.
+def put_of_columns(storage: Storage, wanted: Callable[[], Iterable[_OfColumn]]) -> None:
+    """Write definitions of secondary and expression indexes beside those that are there.
 
     Args:
         storage: The table's.
@@ -233,19 +408,22 @@ def put_of_secondary_indexes(storage: Storage, wanted: Callable[[], Iterable[_Se
     """
 
     def added() -> Mapping[str, object]:
-        return {
-            each.partition: {
-                "indexName": each.partition,
-                "indexType": secondary_indexes.TYPE,
-                "indexFunction": "identity",
-                "sourceFields": [each.column],
-                "indexOptions": {},
-                "version": "V2" if each.is_hashed_by_value else "V1",
-            }
-            for each in wanted()
-        }
+        return {each.partition: _fields_of(each) for each in wanted()}
 
     _change(storage, lambda there: {**there, **added()})
+
+
+def _fields_of(definition: _OfColumn) -> Mapping[str, object]:
+    if isinstance(definition, _Expression):
+        return _expression_fields(definition)
+    return {
+        "indexName": definition.partition,
+        "indexType": secondary_indexes.TYPE,
+        "indexFunction": "identity",
+        "sourceFields": [definition.column],
+        "indexOptions": {},
+        "version": "V2" if definition.is_hashed_by_value else "V1",
+    }
 
 
 def remove(storage: Storage, names: Collection[str]) -> bool:

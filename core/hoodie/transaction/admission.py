@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hoodie import errors
 from hoodie.model import instants, settings, table_config
-from hoodie.timeline import active, contents, table_properties, transitions
+from hoodie.timeline import active, contents, index_definitions, table_properties, transitions
 from hoodie.transaction import fencing, heartbeats, preconditions, table_lock
 from hoodie.transaction.client import Client, Companions
 
@@ -32,6 +32,7 @@ def admit_table(
     refusal = preconditions.table_refusal(config, expected)
     if refusal is not None:
         raise refusal
+    index_definitions.of_expressions(client.storage, config, config.metadata_partitions_kept_up)
     client.check_guards()
     return config
 

@@ -111,7 +111,9 @@ def gather(
             read = key_footers.read_or_made_filters
         filters = read(client.storage, paths, client.parallelism)
     statistics: Mapping[str, tuple[ColumnStatistics, ...]] = {}
-    if config != opened.prepared_for and file_statistics.is_needed(config):
+    # One that was dropped and made again may have another function under its old name.
+    may_differ = config != opened.prepared_for or bool(file_statistics.expressions_of(config))
+    if may_differ and file_statistics.is_needed(config):
         statistics = _statistics(client, opened, metadata, config)
     keys: Mapping[str, key_changes.KeyChanges] = {}
     if key_changes.RECORD_INDEX in config.metadata_partitions_kept_up:
@@ -132,7 +134,7 @@ def _statistics(
     lacking = [
         parsed
         for stat in metadata.stats
-        if wanted.kinds.keys() - {each.column for each in stat.statistics}
+        if _lacks(stat, wanted)
         and (parsed := file_names.parse(stat.path, stat.size_bytes)) is not None
     ]
     source = statistics_reading.Source(
@@ -141,6 +143,15 @@ def _statistics(
     threads = min(client.parallelism, _READ_AT_ONCE)
     found = ahead.results(functools.partial(statistics_reading.of_file, source), lacking, threads)
     return {each.path: stats for each, stats in zip(lacking, found, strict=True)}
+
+
+def _lacks(stat: commits.WriteStat, wanted: file_statistics.Wanted) -> bool:
+    """Return whether statistics are wanted of a file that its stat does not have."""
+    of_columns = {each.column for each in stat.statistics if each.expression is None}
+    of_expressions = {each.expression for each in stat.statistics}
+    # A file without rows has none of what functions make.
+    has_all = not stat.records or of_expressions.issuperset(wanted.expressions)
+    return bool(wanted.kinds.keys() - of_columns) or not has_all
 
 
 def _keys(

@@ -1,5 +1,7 @@
 """Records of a metadata table's `partition_stats` beside those that are there already.
 
+So are those of partitions in an expression index, whose function always makes the same type.
+
 Records of one key are merged in the order of their requested times, and a tight one replaces all
 before it. Two rules follow:
 
@@ -26,11 +28,24 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.filegroup import metadata_merging, metadata_records, metadata_table
-from hoodie.model import file_statistics, instants, schemas, table_config
+from hoodie.format import metadata_avro
+from hoodie.model import expression_indexes, file_statistics, instants, schemas, table_config
 from hoodie.transaction import table_lock
 from hoodie.transaction.client import Client, OpenAction
 
 _NAME = file_statistics.PARTITION_STATS
+
+
+def _of_partitions(records: metadata_records.Records) -> dict[str, Mapping[str, bytes]]:
+    """Return the records of partitions of the data table, by partition of the metadata table."""
+    found = {name: records[name] for name in records if name == _NAME}
+    for name in filter(expression_indexes.is_one, records):
+        found[name] = {
+            key: value
+            for key, value in records[name].items()
+            if metadata_avro.is_of_partition(key.encode())
+        }
+    return found
 
 
 def fitted(
@@ -54,10 +69,15 @@ def fitted(
         UnsupportedError: An older record has bounds that have no order together with the new ones.
         WriteConflictError: A write that was requested later hides the records.
     """
-    added = records.get(_NAME)
     config = opened.config
-    if not added or _NAME not in {*config.metadata_partitions, *config.metadata_partitions_own}:
-        return records  # While they are built there is no older one; its builder merges them.
+    # While they are built there is no older one; their builder merges them.
+    ready = {*config.metadata_partitions, *config.metadata_partitions_own}
+    by_name = {
+        name: added for name, added in _of_partitions(records).items() if added and name in ready
+    }
+    if not by_name:
+        return records
+    added = by_name.get(_NAME, {})
     published = None if changes.published is None else schemas.from_avro(changes.published).arrow
     # A file without rows adds no record.
     doubtful = added.keys() & metadata_records.doubtful_keys(
@@ -68,7 +88,8 @@ def fitted(
         return records
     table = metadata_table.MetadataTable(client.storage, scope.timeline)
     if may_be_hidden:
-        _refuse_hidden(client, opened, table, added)
+        for name, of_partitions in by_name.items():
+            _refuse_hidden(client, opened, table, name, of_partitions)
     if not doubtful:
         return records
     older = table.partition(_NAME, is_held=False).with_prefixes(sorted(doubtful))
@@ -94,9 +115,10 @@ def _refuse_hidden(
     client: Client,
     opened: OpenAction,
     table: metadata_table.MetadataTable,
+    name: str,
     added: Mapping[str, bytes],
 ) -> None:
-    slices = table.latest_slices(_NAME)
+    slices = table.latest_slices(name)
     later = table.logs_of(slices, lambda time: time > opened.requested_time)
     found = later.with_prefixes(sorted(added))
     if any(

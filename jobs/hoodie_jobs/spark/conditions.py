@@ -46,6 +46,8 @@ def of_predicate(predicate: predicates.Predicate, schema: pa.Schema) -> Column |
         case predicates.Or(operands=operands):
             parts = [of_predicate(each, schema) for each in operands]
             return _joined(operator.or_, F.lit(False), parts)
+        case predicates.Applied():
+            return None  # Of uncertain characters Spark may make another value.
         case _:
             return _of_column(predicate, schema.field(predicate.column))
 

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 NAME_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 COLUMN_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+COLUMN_OR_CALL_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*(\([^\n]*\))?$"
 DURATION_PATTERN: Final = r"^[1-9][0-9]{0,8}(ms|s|m|h|d)([0-9]{1,9}(ms|s|m|h|d)){0,4}$"
 COLUMN_TYPE_PATTERN: Final = (
     r"^(string|int|long|float|double|boolean|bytes|date|timestamp"
@@ -33,6 +34,7 @@ _CORES_MAX: Final = 999
 PATTERNS: Final = {
     NAME_PATTERN: "lower-case letters, digits and dashes, with a letter or digit at both ends",
     COLUMN_PATTERN: "letters, digits and underscores, not beginning with a digit",
+    COLUMN_OR_CALL_PATTERN: "a column, or a function of one such as lower(name)",
     COLUMN_TYPE_PATTERN: (
         "string, int, long, float, double, boolean, bytes, date, timestamp or decimal(P, S)"
     ),
@@ -85,6 +87,9 @@ Image = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN, max_length=512)]
 """A container image."""
 
 ColumnName = Annotated[str, StringConstraints(pattern=COLUMN_PATTERN, max_length=128)]
+
+ColumnOrCall = Annotated[str, StringConstraints(pattern=COLUMN_OR_CALL_PATTERN, max_length=256)]
+"""A column, or a function of one: `name`, `lower(name)`."""
 
 ColumnType = Annotated[str, StringConstraints(pattern=COLUMN_TYPE_PATTERN, max_length=32)]
 

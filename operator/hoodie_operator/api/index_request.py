@@ -39,7 +39,7 @@ class IndexRequestSpec(fields.Block):
     )
     partitioned: bool = Field(default=False, description=table_indexes.PARTITIONED)
     columns: table_indexes.IndexColumns | None = Field(
-        default=None, description="The columns of secondary indexes, by the names of these."
+        default=None, description=table_indexes.COLUMNS
     )
     statistics_columns: table_indexes.StatisticsColumns | None = Field(
         default=None, description=table_indexes.STATISTICS_COLUMNS

@@ -7,21 +7,23 @@ from typing import Annotated, Final, TypeVar
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
 from hoodie.metadata import index_decisions
-from hoodie.model import file_statistics, key_changes, secondary_indexes
+from hoodie.model import expression_indexes, file_statistics, key_changes, secondary_indexes
 from hoodie_operator.api import fields, rules
 
 NAMES: Final = tuple(index_decisions.BUILDABLE)
 _LENGTH_MAX: Final = 128
 _COUNT_MAX: Final = 16
 _STATISTICS_COUNT_MAX: Final = 128
-_SECONDARY: Final = rf"{secondary_indexes.PREFIX}[A-Za-z0-9_]{{1,100}}"
+_PREFIXES: Final = (secondary_indexes.PREFIX, expression_indexes.PREFIX)
+_OF_COLUMN: Final = rf"({'|'.join(_PREFIXES)})[A-Za-z0-9_]{{1,100}}"
 
-NAME_PATTERN: Final = rf"^({'|'.join(NAMES)}|{_SECONDARY})$"
+NAME_PATTERN: Final = rf"^({'|'.join(NAMES)}|{_OF_COLUMN})$"
 
 
 def _checked_name(name: str) -> str:
-    if name not in NAMES and not secondary_indexes.is_buildable(name):
-        raise ValueError(f"expected one of {', '.join(NAMES)} or {secondary_indexes.PREFIX}NAME")
+    if name not in NAMES and not index_decisions.is_buildable_of_column(name):
+        named = " or ".join(f"{prefix}NAME" for prefix in _PREFIXES)
+        raise ValueError(f"expected one of {', '.join(NAMES)}, {named}")
     return name
 
 
@@ -35,10 +37,15 @@ IndexName = Annotated[
 IndexNames = Annotated[tuple[IndexName, ...], Field(min_length=1, max_length=_COUNT_MAX)]
 
 IndexColumns = Annotated[
-    dict[Annotated[str, StringConstraints(max_length=_LENGTH_MAX)], fields.ColumnName],
+    dict[Annotated[str, StringConstraints(max_length=_LENGTH_MAX)], fields.ColumnOrCall],
     Field(max_length=_COUNT_MAX),
 ]
-"""Columns by the names of their indexes, of which a rule says which there are."""
+"""Columns, or expressions, by the names of their indexes, of which a rule says which there are."""
+
+COLUMNS: Final = (
+    "The columns of secondary indexes, and of expression indexes calls such as lower(name), by the "
+    "names of these."
+)
 
 StatisticsColumns = Annotated[
     tuple[fields.ColumnName, ...], Field(min_length=1, max_length=_STATISTICS_COUNT_MAX)
@@ -75,7 +82,7 @@ _Wanted = tuple[Collection[str], Mapping[str, str]]
 
 
 def columns_rule(block: str, get: Callable[[Spec], _Wanted | None]) -> rules.Rule[Spec]:
-    """Return the rule that secondary indexes have columns, and nothing else has.
+    """Return the rule that secondary and expression indexes have columns, and nothing else has.
 
     Args:
         block: The field that holds `indexes` and `columns`; empty for the spec itself.
@@ -83,15 +90,18 @@ def columns_rule(block: str, get: Callable[[Spec], _Wanted | None]) -> rules.Rul
     """
     path = f"{block}." if block else ""
     names, columns = f"self.{path}indexes", f"self.{path}columns"
-    prefix = secondary_indexes.PREFIX
+    is_of_column = " || ".join(f"n.startsWith('{prefix}')" for prefix in _PREFIXES)
     given = (
-        f"(has({columns}) ? {columns}.all(n, n.startsWith('{prefix}') && n in {names}) : true) && "
-        f"{names}.all(n, !n.startsWith('{prefix}') || (has({columns}) && n in {columns}))"
+        f"(has({columns}) ? {columns}.all(n, ({is_of_column}) && n in {names}) : true) && "
+        f"{names}.all(n, !({is_of_column}) || (has({columns}) && n in {columns}))"
     )
     return rules.Rule(
         name=f"{block}-columns" if block else "columns",
         field=f"{path}columns",
-        message=f"must have a column for each {prefix}NAME of indexes, and no other",
+        message=(
+            f"must have a column for each {_PREFIXES[0]}NAME, and an expression for each "
+            f"{_PREFIXES[1]}NAME of indexes, and no other"
+        ),
         cel=f"!has(self.{block}) || ({given})" if block else given,
         holds=lambda spec: (wanted := get(spec)) is None or _have_columns(*wanted),
     )
@@ -138,4 +148,4 @@ def statistics_rules(
 
 
 def _have_columns(names: Collection[str], columns: Mapping[str, str]) -> bool:
-    return set(columns) == set(filter(secondary_indexes.is_one, names))
+    return set(columns) == set(filter(index_decisions.is_buildable_of_column, names))

@@ -1,6 +1,6 @@
 """Indexes that Apache Hudi makes by SQL."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from support.peer.judge import Judge
@@ -23,13 +23,23 @@ def create(judge: Judge, path: Path, wanted: Mapping[str, str]) -> None:
         path: The table's root.
         wanted: What each of them is of, by their names.
     """
+    _execute(judge, path, [f"CREATE INDEX {each} ON TABLE {what}" for each, what in wanted.items()])
+
+
+def drop(judge: Judge, path: Path, names: Iterable[str]) -> None:
+    """Drop indexes of a table, by the names that SQL gave them."""
+    _execute(judge, path, [f"DROP INDEX {each} ON TABLE" for each in names])
+
+
+def _execute(judge: Judge, path: Path, statements: Iterable[str]) -> None:
+    """Execute statements on TABLE, with a lock."""
     name = f"indexed_{abs(hash(str(path)))}"
-    judge.execute(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    judge.execute(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{path}'")
     for key, value in ALONE.items():
         judge.execute(f"SET {key}={value}")
     try:
-        for index, what in wanted.items():
-            judge.execute(f"CREATE INDEX {index} ON {name} {what}")
+        for each in statements:
+            judge.execute(each.replace(" ON TABLE", f" ON {name}"))
     finally:
         for key in ALONE:
             judge.execute(f"RESET {key}")

@@ -39,7 +39,7 @@ def add(
         config = table_properties.load(client.storage, client.clock)
         content = partition_making.Content([None] * count)
         published = partition_making.make(client, scope, beside, time, name, content)
-        index_definitions.put_of_secondary_indexes(client.storage, lambda: [definition])
+        index_definitions.put_of_columns(client.storage, lambda: [definition])
         names = ",".join(sorted((*config.metadata_partitions, name)))
         changes = {
             table_config.METADATA_PARTITIONS_KEY: names,

@@ -8,14 +8,15 @@ import typer
 from hoodie import environment
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import indexes as views
-from hoodie.model import secondary_indexes
+from hoodie.model import expression_indexes, secondary_indexes
 from hoodie.transaction import authors
 
 DETAILS = """Indexes are partitions of a table's metadata table: column_stats, partition_stats,
 which needs column_stats, bloom_filters, record_index, which has each key once in the table, or with
-`--partitioned` once in each partition of it, and secondary_index_NAME (`--secondary NAME --column
+`--partitioned` once in each partition of it, secondary_index_NAME (`--secondary NAME --column
 COLUMN`), which needs a record_index of the table: by it reads find the rows that have a value in a
-column.
+column, and expr_index_NAME (`--expression NAME --column 'lower(city)'`): the bounds of what a
+function makes of a column, by which readers of Apache Hudi leave files out.
 
 `build` builds those that are missing while writers and table services continue: none of them waits
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
@@ -42,6 +43,7 @@ EXAMPLES = """Examples:
   hoodie index build /data/trips record_index --lock filesystem
   hoodie index build /data/trips record_index --partitioned --lock filesystem
   hoodie index build /data/trips --secondary rider --column rider_id --lock filesystem
+  hoodie index build /data/trips --expression city --column 'lower(city)' --lock filesystem
   hoodie index build /data/trips column_stats --columns fare,city --lock filesystem
   hoodie index drop /data/trips bloom_filters --lock filesystem
   hoodie index drop /data/trips --secondary rider --lock filesystem
@@ -82,7 +84,15 @@ def index(  # noqa: PLR0913 - a parameter an option
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="With build: the column of texts, integers, dates or times whose values it has.",
+            help="With build: the column of texts, integers, dates or times whose values it has, "
+            "or a function of a column, such as lower(city).",
+        ),
+    ] = None,
+    expression: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With build and drop: the expression index of this name, expr_index_NAME.",
         ),
     ] = None,
     columns: Annotated[
@@ -101,13 +111,13 @@ def index(  # noqa: PLR0913 - a parameter an option
     if action is not Action.BUILD and any(options_of_build):
         raise typer.BadParameter("--partitioned, --column and --columns are options of build only")
     if action is Action.STATUS:
-        if names or secondary is not None:
+        if names or secondary is not None or expression is not None:
             raise typer.BadParameter(
-                "INDEX is an argument of build and drop only, as --secondary is"
+                "INDEX is an argument of build and drop only, as --secondary and --expression are"
             )
         _status(uri, lock, set_texts, as_json)
         return
-    wanted, secondary_columns = _wanted(names or [], secondary, column)
+    wanted, secondary_columns = _wanted(names or [], secondary, expression, column)
     run = run_settings.parse_beside_writers(set_texts, lock)
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:
@@ -140,14 +150,20 @@ def index(  # noqa: PLR0913 - a parameter an option
 
 
 def _wanted(
-    names: list[str], secondary: str | None, column: str | None
+    names: list[str], secondary: str | None, expression: str | None, column: str | None
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the names of indexes, and the columns of secondary ones."""
-    if secondary is None:
+    """Return the names of indexes, and the columns of those that have one."""
+    if secondary is not None and expression is not None:
+        raise typer.BadParameter("--secondary and --expression are of two indexes: build one first")
+    if secondary is None and expression is None:
         if column is not None:
-            raise typer.BadParameter("--column is that of `hoodie index build --secondary NAME`")
+            raise typer.BadParameter(
+                "--column is that of `hoodie index build --secondary NAME`, or --expression NAME"
+            )
         return names, {}
     name = f"{secondary_indexes.PREFIX}{secondary}"
+    if expression is not None:
+        name = f"{expression_indexes.PREFIX}{expression}"
     return [*names, name], {} if column is None else {name: column}
 
 

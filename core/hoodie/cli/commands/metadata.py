@@ -19,9 +19,9 @@ list the storage, and show a warning.
 refused once, and have to be written again. As Apache Hudi does by default, it makes statistics of
 the columns of files, and of partitions if there are any: from footers of base files, from columns
 where footers are not enough, and from the rows of log files. With --files-only it lists files only.
-With --rebuild one that is there is dropped first, with all its indexes. Bloom filters and a record
-index are then built again beside writers, which takes their lock (`hoodie index build`); with
---files-only they are not.
+With --rebuild one that is there is dropped first, with all its indexes. Bloom filters, a record
+index and expression indexes are then built again beside writers, which takes their lock (`hoodie
+index build`); with --files-only they are not.
 
 `drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless
 that has `hoodie.metadata.enable=false`.

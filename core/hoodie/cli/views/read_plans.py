@@ -51,6 +51,7 @@ _STEPS = {
     Means.KEY_BUCKETS: "file slices, by buckets of keys",
     Means.RECORD_INDEX: "file slices, by the record index",
     Means.SECONDARY_INDEX: "file slices, by secondary indexes",
+    Means.EXPRESSION_INDEX: "file slices, by expression indexes",
     Means.COLUMN_STATISTICS: "file slices, by column statistics",
     Means.BLOOM_FILTERS: "file slices, by bloom filters",
 }

@@ -316,13 +316,12 @@ def execute(
         delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
-        columns = _columns_with_statistics(client.storage, opened.config, opened.timeline)
+        found = _without_files(paths, client.storage, opened.config, opened.timeline)
 
         def changes(_: table_lock.LockScope, now: OpenAction) -> metadata_records.Changes:
-            found = columns
-            if now.config != opened.config:
-                found = _columns_with_statistics(client.storage, now.config, opened.timeline)
-            return metadata_records.Changes(deleted=paths, columns=found)
+            if now.config == opened.config:
+                return found
+            return _without_files(paths, client.storage, now.config, opened.timeline)
 
         completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
     except BaseException:
@@ -337,18 +336,23 @@ def execute(
     )
 
 
-def _columns_with_statistics(
-    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
-) -> Sequence[str]:
-    """Return of which columns deleted files had statistics; two reads where there are any."""
+def _without_files(
+    paths: Sequence[str],
+    storage: Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+) -> metadata_records.Changes:
+    """Return that files are deleted; two reads where they had statistics."""
+    found = metadata_records.Changes(deleted=paths)
     if not file_statistics.is_needed(config):
-        return ()
+        return found
     stored = stored_schemas.as_of(storage, config, timeline)
     if stored is None:
-        return ()
+        return found
     wanted = index_definitions.wanted_statistics(storage, config, stored.columns.arrow)
     # Files of Apache Hudi may have them of the others, too.
-    return (*wanted.kinds, *partition_columns.left_out(config))
+    columns = (*wanted.kinds, *partition_columns.left_out(config)) if wanted.kinds else ()
+    return replace(found, columns=columns, expressions=tuple(wanted.expressions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

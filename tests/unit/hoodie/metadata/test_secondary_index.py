@@ -360,7 +360,7 @@ def test_index_of_a_column_that_is_not_kept_up_is_refused_with_the_way_out(
 ) -> None:
     indexed = SecondaryIndexed(tmp_path / "t", KINDS["cow"], types={"d": "float64"})
     definition = replace(indexed.definitions[0], column=column)
-    index_definitions.put_of_secondary_indexes(indexed.storage, lambda: [definition])
+    index_definitions.put_of_columns(indexed.storage, lambda: [definition])
     with pytest.raises(errors.UnsupportedError, match=r"does not keep .*drop secondary_index_of_a"):
         indexed.write([row(1)])
 

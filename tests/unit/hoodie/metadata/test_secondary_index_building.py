@@ -128,7 +128,7 @@ def test_builder_that_dies_before_the_definition_is_written_is_followed_by_one_t
         def dies(*_: object) -> None:
             raise KeyboardInterrupt
 
-        patched.setattr(index_definitions, "put_of_secondary_indexes", dies)
+        patched.setattr(index_definitions, "put_of_columns", dies)
         with pytest.raises(KeyboardInterrupt):
             indexed.build()
     assert (OF_B in indexed.config.metadata_partitions, indexed.defined()) == (True, {})
@@ -251,13 +251,6 @@ def test_both_indexes_can_be_built_at_once(tmp_path: Path) -> None:
     assert done.built == (RECORD_INDEX, OF_B)
     assert indexed.pairs() == indexed.pairs_of_rows()
     assert indexed.locations(["1", "2"]) == indexed.rows()
-
-
-def test_expression_index_can_be_dropped_and_not_built(tmp_path: Path) -> None:
-    indexed = Building(tmp_path / "t")
-    with pytest.raises(errors.InvalidInputError, match="index expr_index_x is not built"):
-        indexed.small.table.build_index(["expr_index_x"], indexed.options().transaction)
-    assert indexed.drop("expr_index_x") == ()
 
 
 def test_overwrite_beside_a_build_takes_out_what_it_replaces(tmp_path: Path) -> None:

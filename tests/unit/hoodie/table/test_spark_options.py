@@ -94,7 +94,8 @@ def test_partial_updates_go_by_their_class() -> None:
         ("files,column_stats", ("true", "false", "true")),
         ("files,record_index", ("true", "false", "false")),
         ("files,record_index,secondary_index_x", ("true", "false", "false")),
-        ("files,expr_index_x", ("false", "true", None)),
+        ("files,expr_index_x", ("true", "false", "false")),
+        ("files,vector_index_x", ("false", "true", None)),
     ],
 )
 def test_indexes_of_a_metadata_table(

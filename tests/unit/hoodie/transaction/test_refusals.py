@@ -120,17 +120,17 @@ BAD = {
             "config": dataclasses.replace(
                 CONFIG,
                 metadata_partitions=("files",),
-                metadata_partitions_inflight=("expr_index_a",),
+                metadata_partitions_inflight=("vector_index_a",),
                 has_foreign_writers=False,
             )
         },
         errors.UnsupportedError,
-        "has expr_index_a, which this version does not keep up",
+        "has vector_index_a, which this version does not keep up",
     ),
     "index that is not kept up": (
-        {"config": dataclasses.replace(CONFIG, metadata_partitions=("files", "expr_index_a"))},
+        {"config": dataclasses.replace(CONFIG, metadata_partitions=("files", "vector_index_a"))},
         errors.UnsupportedError,
-        "has expr_index_a, which this version does not keep up",
+        "has vector_index_a, which this version does not keep up",
     ),
     "metadata table without files": (
         {"config": dataclasses.replace(CONFIG, metadata_partitions=("column_stats",))},

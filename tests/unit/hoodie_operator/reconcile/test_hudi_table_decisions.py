@@ -439,11 +439,11 @@ def test_table_below_another_data_root_than_before_says_where_it_was() -> None:
 
 def test_table_that_no_run_could_write_says_so() -> None:
     here = Flights()
-    here.change_stored(metadata_partitions=("files", "expr_index_x"))
+    here.change_stored(metadata_partitions=("files", "vector_index_x"))
     here.settle()
     state, _, message = here.condition(here.table_key)
     assert state == "Ready"
-    assert "the table is read-only: the metadata table of flights has expr_index_x" in message
+    assert "the table is read-only: the metadata table of flights has vector_index_x" in message
 
 
 def test_table_with_bucket_counts_by_partition_is_read_only() -> None:

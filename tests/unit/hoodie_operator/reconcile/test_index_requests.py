@@ -704,14 +704,15 @@ def test_build_of_the_other_kind_is_waited_for() -> None:
 def test_every_index_that_is_built_can_be_asked_for() -> None:
     schema = index_request.IndexRequestSpec.model_json_schema()
     pattern = schema["properties"]["indexes"]["items"]["pattern"]
-    for name in (*index_decisions.BUILDABLE, "secondary_index_a", "secondary_index_of_Rider_2"):
+    for name in (*index_decisions.BUILDABLE, "secondary_index_a", "expr_index_of_Rider_2"):
         assert re.search(pattern, name), name
         assert index_decisions.names_refusal([name]) is None
     for name in (
         "files",
         "secondary_index_",
         "secondary_index_a-b",
-        "expr_index_a",
+        "expr_index_",
+        "vector_index_a",
         "record_index2",
     ):
         assert re.search(pattern, name) is None, name
