@@ -29,6 +29,8 @@ LOCK = ("--lock", "filesystem")
 EXPRESSIONS = {
     "hoodie.metadata.index.expression.enable": "true",
     "hoodie.metadata.compact.max.delta.commits": "6",
+    # Without it 1.2.0 fails where a task reads the metadata table for the index.
+    "hoodie.embed.timeline.server": "true",
 }
 MADE = replace(
     BASE, name="made", metadata_table=True, buckets=None, merge_on_read=False, extra=EXPRESSIONS

@@ -359,29 +359,3 @@ def write_in_turns(
             judge.write(path, rows, options_of(made), operation=operation)
         assert set(pairs(path)) == names_of(made)
         check_look_ups(judge, path)
-
-
-def test_table_with_an_expression_index_is_read_and_written_once_that_is_dropped(
-    judge: Judge, tmp_path: Path
-) -> None:
-    """A write that left the index behind would have Apache Hudi leave its rows out."""
-    path = tmp_path / "table"
-    options = {**MADE.write_options(), "hoodie.metadata.index.expression.enable": "true"}
-    judge.write(path, FIRST, options)
-    peer_indexes.create(judge, path, {"by_day": peer_indexes.BY_DAY})
-    assert_same_rows(peer_ours.read(path, "--where", "ts = 1"), judge.read(path), KEY)
-    adopt = ("adopt", path, "--index", "simple", *LOCK)
-    with pytest.raises(peer_ours.CommandFailedError, match="index drop TABLE expr_index_by_day"):
-        peer_ours.hoodie(*adopt)
-    dropped = peer_ours.hoodie("index", "drop", path, "expr_index_by_day", *LOCK)
-    assert dropped["dropped"] == ["expr_index_by_day"]
-    peer_ours.hoodie(*adopt)
-    ours = peer_ours.Hoodie(table=MADE, concurrency="occ")
-    later = batch(range(6, 15), 86_400 * 9)
-    ours.write(path, later, "upsert")
-    where = "from_unixtime(ts, 'yyyy-MM-dd') = '1970-01-10'"
-    found = judge.read(path, by_metadata(where))
-    assert_same_rows(found, judge.read(path, Query(where=where)), KEY)
-    assert found.num_rows == 9
-    judge.write(path, batch(range(3), 86_400 * 9), MADE.write_options())
-    assert judge.read(path, by_metadata(where)).num_rows == 12

@@ -250,7 +250,7 @@ def _metadata(
         found |= dict.fromkeys(_RECORD_INDEX, _flag(of_table))
         of_partitions = has_record_index and has_partitioned_record_index
         found |= dict.fromkeys(_PARTITIONED_RECORD_INDEX, _flag(of_partitions))
-        if of_partitions or any(map(secondary_indexes.is_one, ready)):
+        if of_partitions or has_expressions or any(map(secondary_indexes.is_one, ready)):
             # Without it writers fail: a task reads the metadata table by what the driver opened.
             found["hoodie.embed.timeline.server"] = _flag(True)
     return found
