@@ -1,15 +1,16 @@
 """DuckDB with its extension for Iceberg, in a process of its own: another release than ours."""
 
-import json
 import subprocess
 from pathlib import Path
-from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet as pq
 
 from support.peer import judge
 
 PYTHON = judge.ROOT / ".peers" / "duckdb" / ".venv" / "bin" / "python"
 _PROGRAM = """
-import importlib.resources, json, sys
+import importlib.resources, sys
 import duckdb
 connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
 connection.execute("set timezone = 'UTC'")
@@ -17,29 +18,24 @@ for name in ("avro", "iceberg"):
     files = importlib.resources.files(f"duckdb_extension_{name}") / "extensions"
     path = files / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
     connection.execute(f"load '{path}'")
-for each in json.load(sys.stdin):
-    found = connection.execute(each)
-    names = [column[0] for column in found.description]
-    rows = [dict(zip(names, row)) for row in found.fetchall()]
-    print(json.dumps(rows, default=str))
+connection.execute(f"copy ({sys.argv[1]}) to '{sys.argv[2]}' (format parquet)")
 """
 
 
-def query(*statements: str) -> list[list[dict[str, Any]]]:
-    """Return the rows of each statement; what JSON has no type for is text."""
+def query(statement: str, scratch: Path) -> pa.Table:
+    """Return the rows of a query, by way of a file in a folder."""
+    result = scratch / "duckdb.parquet"
     done = subprocess.run(
-        [PYTHON, "-c", _PROGRAM],
-        input=json.dumps(statements),
+        [PYTHON, "-c", _PROGRAM, statement, result],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return pq.read_table(result)
 
 
-def mirrored(folder: Path, what: str = "*", where: str = "true") -> list[dict[str, Any]]:
-    """Return the rows of a mirror, sorted."""
-    (found,) = query(f"select {what} from iceberg_scan('{folder}') where {where}")
-    return sorted(found, key=repr)
+def mirrored(folder: Path, scratch: Path) -> pa.Table:
+    """Return the rows of a mirror."""
+    return query(f"select * from iceberg_scan('{folder}')", scratch)
