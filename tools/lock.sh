@@ -14,12 +14,13 @@ compile() {
 }
 
 compile requirements/build.txt requirements/build.in --universal "$@"
-compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive --group dev \
-    --universal "$@"
+compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive \
+    --extra iceberg --group dev --universal "$@"
 # Of what the tests run with, what runs in the image: Debian 12 with its Python.
 compile requirements/image.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive \
-    --constraint requirements/dev.txt --python-platform x86_64-manylinux_2_28 "$@"
+    --extra iceberg --constraint requirements/dev.txt --python-platform x86_64-manylinux_2_28 "$@"
 compile requirements/hudi-peer.txt requirements/hudi-peer.in --universal "$@"
 # What installs must be what all environments install with.
 compile requirements/site.txt requirements/site.in --constraint requirements/build.txt --universal "$@"
 compile requirements/lakes-peer.txt requirements/lakes-peer.in --constraint requirements/build.txt --universal "$@"
+compile requirements/duckdb-peer.txt requirements/duckdb-peer.in --universal "$@"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fills .peers/hudi/ with Apache Hudi on Spark, the judge of the tables we write and our peer in
 # benchmarks: .peers/hudi/.venv (Spark 3.5) and .peers/hudi/ivy/jars (the bundle).
+# And .peers/duckdb/.venv with DuckDB and its extension for Iceberg, which reads mirrors.
 # Does nothing when that was already done. `setup_peer.sh 1.0.2` fetches the bundle of another release
 # besides, into .peers/hudi-1.0.2/ivy/jars.
 set -euo pipefail
@@ -27,6 +28,14 @@ if [ $# -gt 0 ]; then
 fi
 
 python=$(tools/prerequisites.sh)
+wanted=$(fingerprint requirements/build.txt requirements/duckdb-peer.txt)
+if ! is_filled .peers/duckdb/.venv "$wanted"; then
+    echo "==> Setting up .peers/duckdb"
+    mkdir -p .peers/duckdb
+    fill .peers/duckdb/.venv requirements/duckdb-peer.txt
+    mark_filled .peers/duckdb/.venv "$wanted"
+fi
+
 wanted="$BUNDLE $(fingerprint requirements/build.txt requirements/hudi-peer.txt)"
 if is_filled .peers/hudi/.venv "$wanted"; then
     echo "==> .peers/hudi is up to date"

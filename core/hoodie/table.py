@@ -73,8 +73,10 @@ from hoodie.services import (
     definition,
     lock_breaking,
     metadata_tables,
+    mirroring,
     table_stats,
 )
+from hoodie.services.mirrors import values as mirrors
 from hoodie.storage import protocol
 from hoodie.timeline import (
     active,
@@ -1051,6 +1053,14 @@ class Table(front.Front):
         """
         with closing(manager.open_client(self._target, transaction, self._env)) as client:
             return savepoint_service.delete(client, self.config, doomed)
+
+    def mirror(self, options: mirrors.Options, *, is_dry_run: bool = False) -> mirrors.Mirrored:
+        """Register the table's base files in an Iceberg table beside it, or bring it up to date.
+
+        Raises:
+            HoodieError: As of `services.mirroring`.
+        """
+        return mirroring.mirror(self._target, options, self._env, is_dry_run=is_dry_run)
 
     def advance_consumer(
         self, name: str, progress: consumer_files.Progress

@@ -20,7 +20,7 @@ from hoodie.transaction import authors, writer_batches
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, opening, write
 from hoodie_jobs.run import Run
-from support.tables import earlier
+from support.tables import earlier, mirrors
 from support.tables.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
 
 COMPACT = job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE)
@@ -469,6 +469,19 @@ def test_metadata_table_is_made_rebuilt_and_dropped(workshop: Workshop) -> None:
     assert not workshop.run(workshop.spec(drop, attempt=4)).reason
     assert workshop.run(workshop.spec(drop, attempt=5)).reason == "the table has no metadata table"
     assert not workshop.table().metadata_status().partitions
+
+
+def test_a_mirror_is_made_and_brought_up_to_date(workshop: Workshop) -> None:
+    workshop.write(workshop.file("1", "1,r1,1,x\n2,r2,1,x\n"))
+    told = workshop.run(workshop.spec(job_specs.Mirror(kept=2)))
+    assert "snapshots kept, 0 dropped" in told.reason
+    workshop.write(workshop.file("2", "1,r1,2,x\n"), attempt=2)
+    told = workshop.run(workshop.spec(job_specs.Mirror(kept=2), attempt=2))
+    assert "have rows in log files alone" in told.findings[0]
+    workshop.run(workshop.spec(COMPACT, attempt=3))
+    told = workshop.run(workshop.spec(job_specs.Mirror(kept=2), attempt=4))
+    assert (told.files, told.findings) == (2, ())
+    assert mirrors.rows(Path(workshop.uri)) == mirrors.optimized(workshop.table())
 
 
 INDEXES = ("column_stats", "bloom_filters")

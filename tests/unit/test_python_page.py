@@ -1,4 +1,4 @@
-"""docs/python.md and the Python of the README: each block is executed, and prints what it shows."""
+"""The Python of docs and README: each block is executed, and prints what it shows."""
 
 from pathlib import Path
 
@@ -14,6 +14,10 @@ def follow(text: str, folder: Path) -> int:
 
 def test_every_block_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
     assert follow((ROOT / "docs" / "python.md").read_text(), tmp_path) == 9
+
+
+def test_every_block_of_the_page_on_mirrors_prints_what_it_shows(tmp_path: Path) -> None:
+    assert _execute((ROOT / "docs" / "mirror.md").read_text(), tmp_path) == 5
 
 
 def test_python_of_the_readme_works(tmp_path: Path) -> None:

@@ -83,6 +83,10 @@ COMMANDS = {
         "Table services",
         "Record how far readers of increments have read, for which cleaning waits.",
     ),
+    "mirror": (
+        "Table services",
+        "Register a table's base files in an Iceberg table beside it.",
+    ),
     "archive": (
         "Table services",
         "Archive a table: move old instants out of the active timeline.",

@@ -259,6 +259,17 @@ class DropIndexes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """Bring the table's mirror in Iceberg, in its own folder, up to date, or make it.
+
+    Attributes:
+        kept: How many snapshots the mirror keeps.
+    """
+
+    kept: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
     """Delete the table's data and everything else below its root; done when nothing is there.
 
@@ -292,6 +303,7 @@ Work: TypeAlias = (
     | DropMetadata
     | BuildIndexes
     | DropIndexes
+    | Mirror
     | DropTable
 )
 """What a job can be asked to do."""
@@ -394,6 +406,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
             | DropMetadata()
             | BuildIndexes()
             | DropIndexes()
+            | Mirror()
             | DropTable()
         ):
             pass

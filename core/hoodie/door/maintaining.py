@@ -17,6 +17,8 @@ from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.metadata import index_building, index_decisions, index_dropping, initialising
 from hoodie.model import instants, results
+from hoodie.services import mirroring
+from hoodie.services.mirrors import values as mirrors
 from hoodie.timeline import chain
 from hoodie.transaction import liveness, manager
 
@@ -294,6 +296,47 @@ class Maintenance:
             is_dry_run=False,
             summary=f"deleted the savepoint of {commit}",
             instants=tuple(each.requested_time for each in deleted),
+        )
+
+    def mirror(
+        self,
+        *,
+        kept: int = mirrors.KEPT_DEFAULT,
+        catalog: str | None = None,
+        table: str | None = None,
+        catalog_options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Maintained:
+        """Register the table's base files in an Iceberg table beside it (docs/mirror.md).
+
+        What is in log files alone is not in it before it is compacted.
+
+        Args:
+            kept: How many snapshots the mirror keeps, whose files are not cleaned.
+            catalog: One of PyIceberg's configuration, or the URI of a REST or SQL catalog; None for
+                the table's folder alone.
+            table: The mirror's name in the catalog, such as `lake.trips`.
+            catalog_options: Of the catalog, under PyIceberg's names.
+            dry_run: Only return what would be done.
+
+        Raises:
+            ConfigurationError: PyIceberg is not installed, the catalog cannot be opened, or what is
+                there is no mirror of the table.
+            InvalidInputError: A catalog has no table, or a table no catalog.
+            UnsupportedError: Iceberg cannot hold the table.
+            ConflictError: Other processes mirror the table at the same time.
+        """
+        options = mirrors.Options(
+            kept=kept, catalog=mirrors.catalog_of(catalog, table, catalog_options or {})
+        )
+        done = mirroring.mirror(self._job.target, options, self._job.env, is_dry_run=dry_run)
+        return Maintained(
+            service="mirror",
+            is_dry_run=dry_run,
+            summary=mirrors.summary(done, is_dry_run=dry_run),
+            instants=(done.instant,) if done.is_new and done.instant else (),
+            findings=mirrors.findings(done),
+            detail=done,
         )
 
     def make_metadata_table(self, *, dry_run: bool = False) -> Maintained:

@@ -404,6 +404,29 @@ class Metadata(fields.Block):
     )
 
 
+class Mirror(fields.Block):
+    """The table's mirror in Iceberg, for engines that do not read Hudi."""
+
+    enabled: bool = Field(
+        default=False,
+        description=(
+            "Whether TableActions keep an Iceberg table in the folder metadata of the table, which "
+            "names the base files of the newest file slices. If false, an existing one is left as "
+            "it is."
+        ),
+    )
+    interval: fields.Duration = Field(
+        default="1m",
+        description="Time after which a commit is in the mirror at the latest, plus that of a run.",
+    )
+    keep_snapshots: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="Number of snapshots that the mirror keeps. Their files are not cleaned.",
+    )
+
+
 class HudiTableSpec(fields.Block):
     """The desired state of the table."""
 
@@ -438,6 +461,7 @@ class HudiTableSpec(fields.Block):
     services: Services = Services()
     files: Files = Files()
     metadata: Metadata = Metadata()
+    mirror: Mirror = Mirror()
     change_data: ChangeData | None = Field(
         default=None,
         description=(
@@ -631,6 +655,32 @@ class MetadataStatus(fields.Block):
     )
 
 
+class MirrorStatus(fields.Block):
+    """The table's mirror in Iceberg."""
+
+    instant: fields.Word | None = Field(
+        default=None, description="The newest write that the mirror has."
+    )
+    snapshots: int | None = Field(default=None, description="Number of snapshots that it keeps.")
+    unmirrored_commits: int | None = Field(
+        default=None, description="Commits that the mirror has not followed."
+    )
+    unmirrored_since: fields.Word | None = Field(
+        default=None, description="When the first of them completed."
+    )
+    unmirrored_file_groups: int | None = Field(
+        default=None,
+        description="File groups with rows in log files alone, which a compaction brings in.",
+    )
+    unmirrored_log_bytes: int | None = Field(
+        default=None, description="The size of these log files."
+    )
+    action: fields.Word | None = Field(
+        default=None, description="The TableAction that brings the mirror up to date."
+    )
+    message: fields.Text | None = Field(default=None, description="Why the mirror is behind.")
+
+
 class HudiTableStatus(conditions.Status):
     """The observed state of the table."""
 
@@ -690,6 +740,7 @@ class HudiTableStatus(conditions.Status):
         },
     )
     metadata: MetadataStatus | None = None
+    mirror: MirrorStatus | None = None
 
 
 _SIMPLE_BUCKET_CEL = (

@@ -94,6 +94,9 @@ HUDI_TABLE: Final = Kind(
         PrinterColumn(name="Version", type="integer", path=".spec.tableVersion", is_wide=True),
         PrinterColumn(name="URI", type="string", path=".status.uri", is_wide=True),
         PrinterColumn(name="Lock", type="string", path=".status.lock", is_wide=True),
+        PrinterColumn(
+            name="Unmirrored", type="integer", path=".status.mirror.unmirroredCommits", is_wide=True
+        ),
     ),
 )
 WRITER: Final = Kind(

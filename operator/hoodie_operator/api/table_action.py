@@ -40,6 +40,7 @@ class ActionType(enum.Enum):
     METADATA_DROP = "MetadataDrop"
     INDEX_BUILD = "IndexBuild"
     INDEX_DROP = "IndexDrop"
+    MIRROR = "Mirror"
     CREATE = "Create"
     DELETE = "Delete"
 
@@ -202,6 +203,17 @@ class IndexDropParameters(fields.Block):
     )
 
 
+class MirrorParameters(fields.Block):
+    """Parameters of a run of the mirror in Iceberg."""
+
+    keep_snapshots: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        description="Number of snapshots that the mirror keeps. Their files are not cleaned.",
+    )
+
+
 class TableActionSpec(fields.Block):
     """What is done to which table. Most fields cannot be changed."""
 
@@ -224,6 +236,7 @@ class TableActionSpec(fields.Block):
     metadata_init: MetadataInitParameters | None = None
     index_build: IndexBuildParameters | None = None
     index_drop: IndexDropParameters | None = None
+    mirror: MirrorParameters | None = None
     dry_run: bool = Field(
         default=False,
         description="With type Clean or Archive: only report what would be deleted or archived.",
@@ -313,6 +326,7 @@ _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block 
     ActionType.METADATA_INIT: lambda spec: spec.metadata_init,
     ActionType.INDEX_BUILD: lambda spec: spec.index_build,
     ActionType.INDEX_DROP: lambda spec: spec.index_drop,
+    ActionType.MIRROR: lambda spec: spec.mirror,
 }
 """The parameters of each type, in the field of its name, which goes with that type only."""
 

@@ -90,6 +90,7 @@ class Table:
     passed_consumers: tuple[facts.PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
     metadata: facts.MetadataTable | None = None
+    mirror: facts.Mirror | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         passed_consumers=seen.passed_consumers,
         interference=seen.interference,
         metadata=seen.metadata,
+        mirror=seen.mirror,
     )
     content = json_values.encode(table)
     if not _is_fitting_alone(content):
@@ -202,6 +204,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
     for saved in told.savepoints:
         _check_instant(instants.Action.SAVEPOINT.value, saved.requested_time, saved.completion_time)
     _check_consumers(told)
+    _check_mirror(told.mirror)
     config = None
     if told.properties is not None:
         config = table_config.from_properties(told.properties)
@@ -225,7 +228,18 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         passed_consumers=told.passed_consumers,
         interference=told.interference,
         metadata=_metadata(told.metadata),
+        mirror=told.mirror,
     )
+
+
+def _check_mirror(told: facts.Mirror | None) -> None:
+    if told is None:
+        return
+    times = () if told.instant is None else (told.instant,)
+    _check_instant(instants.Action.COMMIT.value, told.completion_time, *times)
+    _check_number("snapshots", told.snapshots)
+    _check_number("unmirrored_groups", told.unmirrored_groups)
+    _check_number("unmirrored_log_bytes", told.unmirrored_log_bytes)
 
 
 def _check_consumers(told: Table) -> None:

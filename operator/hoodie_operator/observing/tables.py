@@ -16,6 +16,7 @@ from hoodie.maintenance import consumers
 from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.services import metadata_tables, table_stats
+from hoodie.services.mirrors import states
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -150,6 +151,7 @@ class TableObserver:
                 *_wrong_times(storage, timeline, config),
             ),
             metadata=_metadata(storage, config, timeline),
+            mirror=_mirror(storage, timeline),
         )
 
     def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
@@ -306,6 +308,26 @@ def _metadata(
             facts.IndexBehind(name=name, instant=instant) for name, instant in found.behind
         ),
         has_partitioned_record_index=found.has_partitioned_record_index,
+    )
+
+
+def _mirror(storage: Storage, timeline: active.ActiveTimeline) -> facts.Mirror | None:
+    """Return how far the table's mirror is; no request for a table that has none."""
+    if states.CONSUMER not in timeline.consumers:
+        return None
+    try:
+        found = states.glance(storage)
+    except errors.FormatError as error:
+        logger.debug("%s", error)  # The run that brings it up to date will tell.
+        return None
+    if found is None:
+        return None
+    return facts.Mirror(
+        completion_time=found.completion_time,
+        instant=instants.InstantTime(found.instant) if found.instant else None,
+        snapshots=found.snapshots,
+        unmirrored_groups=found.unmirrored.groups,
+        unmirrored_log_bytes=found.unmirrored.log_bytes,
     )
 
 

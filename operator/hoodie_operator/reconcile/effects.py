@@ -30,6 +30,7 @@ _PROGRAMS: Final[Mapping[type, str]] = {
     job_specs.DropMetadata: "hoodie_jobs.metadata",
     job_specs.BuildIndexes: "hoodie_jobs.index",
     job_specs.DropIndexes: "hoodie_jobs.index",
+    job_specs.Mirror: "hoodie_jobs.mirror",
     job_specs.DropTable: "hoodie_jobs.drop",
 }
 

@@ -194,6 +194,25 @@ class MetadataTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror:
+    """How far a table's mirror in Iceberg is.
+
+    Attributes:
+        completion_time: Up to which it has followed the table.
+        instant: Requested time of the newest write that it has; None for none.
+        snapshots: How many it keeps.
+        unmirrored_groups: File groups with rows in log files alone.
+        unmirrored_log_bytes: The size of these log files.
+    """
+
+    completion_time: instants.InstantTime
+    instant: instants.InstantTime | None
+    snapshots: int
+    unmirrored_groups: int
+    unmirrored_log_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
     """What a table's storage tells.
 
@@ -214,6 +233,7 @@ class TableFacts:
         passed_consumers: Consumers that hold cleaning back, and that it has passed, by name.
         interference: What other engines did to a table with a chain that its users should know.
         metadata: Of the metadata table; None where readers have none to use.
+        mirror: Of the mirror in the table's folder; None where there is none.
     """
 
     observed_ms: int
@@ -231,6 +251,7 @@ class TableFacts:
     passed_consumers: tuple[PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
     metadata: MetadataTable | None = None
+    mirror: Mirror | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

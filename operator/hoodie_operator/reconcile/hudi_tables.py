@@ -25,6 +25,7 @@ from hoodie_operator.reconcile import (
     effective,
     facts,
     metadata_tables,
+    mirrors,
     own_runs,
     references,
     runs,
@@ -55,11 +56,13 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     services = table_services.look(world, table)
     pending = stuck.look(world, table)
     metadata = metadata_tables.look(world, table)
+    mirror = mirrors.look(world, table)
     status = _told(world, table, resolved).model_copy(
         update={
             "services": services.services,
             "stuck": pending.instants or None,
             "metadata": metadata.status,
+            "mirror": mirror.status,
         }
     )
     return [
@@ -67,6 +70,7 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
         *services.effects,
         *pending.effects,
         *metadata.effects,
+        *mirror.effects,
     ]
 
 

@@ -4,9 +4,9 @@ What all types share: the gates, attempts, interlocks, the status. What a type a
 one module each. Owner reference, name and labels of an action permit nothing: anyone who may create
 one type may create any other. They only end what a policy or the defaults planned that deletes,
 once other rules stand (`table_services.withdrawal`), and the deletion of a savepoint that another
-object keeps by now (`savepoints.withdrawal`), and what a table's `spec.metadata` or an IndexRequest
-no longer asks for (`metadata_tables.withdrawal`, `index_requests.withdrawal`). Actions of a retired
-type start nothing and are removed.
+object keeps by now (`savepoints.withdrawal`), and what a table's `spec.metadata`, its `spec.mirror`
+or an IndexRequest no longer asks for (`withdrawal` of `metadata_tables`, `mirrors` and
+`index_requests`). Actions of a retired type start nothing and are removed.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from hoodie_operator.reconcile import (
     index_requests,
     interlocks,
     metadata_tables,
+    mirrors,
     runs,
     savepoints,
     table_services,
@@ -137,6 +138,7 @@ def _withdrawn(world: World, me: objects.Action, table: objects.Table) -> Verdic
         table_services.withdrawal(world, table, me)
         or savepoints.withdrawal(world, table, me)
         or metadata_tables.withdrawal(table, me)
+        or mirrors.withdrawal(table, me)
         or index_requests.withdrawal(world, table, me)
     )
     if why is None:

@@ -109,6 +109,7 @@ _TABLE: Spec = {
     },
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
     "metadata": {"enabled": True},
+    "mirror": {"enabled": True, "interval": "5m", "keepSnapshots": 3},
     "changeData": "DataBefore",
     "timeZone": "Europe/Berlin",
     "adoption": "AdoptOnly",
@@ -294,6 +295,7 @@ FULL: Mapping[str, Sequence[Spec]] = {
             },
         },
         {"tableRef": _REFERENCE, "type": "IndexDrop", "indexDrop": {"indexes": ["column_stats"]}},
+        {"tableRef": _REFERENCE, "type": "Mirror", "mirror": {"keepSnapshots": 3}},
         {
             "tableRef": _REFERENCE,
             "type": "Clean",

@@ -58,6 +58,11 @@ INDEX_DROP: Spec = {
     "type": "IndexDrop",
     "indexDrop": {"indexes": ["column_stats"]},
 }
+MIRROR: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "Mirror",
+    "mirror": {"keepSnapshots": 3},
+}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
     "Writer": WRITER,
@@ -774,6 +779,10 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
     ("TableAction", "indexDrop-block"): Examples(
         accepted=[INDEX_DROP], refused=[edited(INDEX_DROP, type="Compaction")]
     ),
+    ("TableAction", "mirror-block"): Examples(
+        accepted=[MIRROR, edited(MIRROR, mirror=None)],
+        refused=[edited(MIRROR, type="Compaction")],
+    ),
     ("TableAction", "indexes-to-drop"): Examples(
         accepted=[ACTION, INDEX_DROP], refused=[edited(INDEX_DROP, indexDrop=None)]
     ),
@@ -849,6 +858,7 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("TableAction", "immutable-indexBuild"): changes(
         INDEX_BUILD, "indexBuild__validation", "Sample", "Whole"
     ),
+    ("TableAction", "immutable-mirror"): changes(MIRROR, "mirror__keepSnapshots", 3, 4),
     ("TableAction", "immutable-indexDrop"): changes(
         INDEX_DROP, "indexDrop__indexes", ["column_stats"], ["bloom_filters"]
     ),

@@ -25,6 +25,7 @@ from hoodie_jobs import (
     drop,
     index,
     metadata,
+    mirror,
     rollback,
     savepoint,
     write,
@@ -59,6 +60,7 @@ PERFORM: Mapping[type, Callable[[Run], None]] = {
     job_specs.DropMetadata: metadata.drop,
     job_specs.BuildIndexes: index.build,
     job_specs.DropIndexes: index.drop,
+    job_specs.Mirror: mirror.perform,
     job_specs.DropTable: drop.perform,
 }
 

@@ -280,6 +280,18 @@ _TABLES: Final = {
         "Whether readers may use a partition of the metadata table, which is an index.",
         ("index",),
     ),
+    "hudi_table_mirror_unmirrored_commits": (
+        "Commits that the mirror in Iceberg has not followed.",
+        (),
+    ),
+    "hudi_table_mirror_unmirrored_since_timestamp_seconds": (
+        "When the first commit completed that the mirror in Iceberg has not followed.",
+        (),
+    ),
+    "hudi_table_mirror_unmirrored_file_groups": (
+        "File groups with rows in log files alone, which the mirror in Iceberg lacks.",
+        (),
+    ),
     "hudi_table_interference": ("Whether another engine changed it as it must not.", ()),
 }
 
@@ -297,6 +309,7 @@ def _told(
         yield "hudi_table_stuck_instants", (action,), count
     for part in (None if status.metadata is None else status.metadata.partitions) or ():
         yield "hudi_table_index_ready", (part.name,), part.ready
+    yield from _told_of_mirror(status.mirror)
     for each in status.services or ():
         labels = (each.name,)
         yield "hudi_table_service_overdue", labels, bool(each.overdue)
@@ -307,6 +320,19 @@ def _told(
         if each.last is not None:
             last_s = times.epoch_ms(each.last.time) / 1000
             yield "hudi_table_service_last_success_timestamp_seconds", labels, last_s
+
+
+def _told_of_mirror(
+    mirror: hudi_table.MirrorStatus | None,
+) -> Iterator[tuple[str, tuple[str, ...], float]]:
+    if mirror is None:
+        return
+    yield "hudi_table_mirror_unmirrored_commits", (), mirror.unmirrored_commits or 0
+    if mirror.unmirrored_since is not None:
+        since_s = times.epoch_ms(mirror.unmirrored_since) / 1000
+        yield "hudi_table_mirror_unmirrored_since_timestamp_seconds", (), since_s
+    if mirror.unmirrored_file_groups is not None:
+        yield "hudi_table_mirror_unmirrored_file_groups", (), mirror.unmirrored_file_groups
 
 
 def _figures(

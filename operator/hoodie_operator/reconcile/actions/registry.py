@@ -9,6 +9,7 @@ from hoodie_operator.reconcile.actions.configure import Configure
 from hoodie_operator.reconcile.actions.deletions import DeletePartitions, DeleteRows
 from hoodie_operator.reconcile.actions.indexes import IndexBuild, IndexDrop
 from hoodie_operator.reconcile.actions.metadata import MetadataDrop, MetadataInit
+from hoodie_operator.reconcile.actions.mirroring import Mirror
 from hoodie_operator.reconcile.actions.retention import (
     Archive,
     Clean,
@@ -32,5 +33,6 @@ BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.METADATA_DROP: MetadataDrop(),
     ActionType.INDEX_BUILD: IndexBuild(),
     ActionType.INDEX_DROP: IndexDrop(),
+    ActionType.MIRROR: Mirror(),
 }
 """All but those of earlier releases (`table_action.RETIRED`), which start nothing."""

@@ -15,6 +15,7 @@ import pytest
 from hoodie import environment, errors
 from hoodie.maintenance import consumers
 from hoodie.model import instants, settings, table_config
+from hoodie.services.mirrors import values as mirrors
 from hoodie.storage import local
 from hoodie.timeline import active, partition_buckets, transitions
 from hoodie_operator.api import writer
@@ -312,3 +313,29 @@ def test_lag_of_consumers_reaches_the_operator(tmp_path: Path) -> None:
         dialogue.heard_table(wrong, 1)
     (small.path / active.consumer_path("billing")).write_bytes(b"?")
     assert [each.name for each in observer.look(target).consumers] == ["audit"]
+
+
+def test_progress_of_a_mirror_reaches_the_operator(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "1", "part": "p", "a": 0}])
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    assert observer.look(target).mirror is None
+    small.table.mirror(mirrors.Options())
+    (write,) = small.table.timeline().completed_writes
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    assert answer.mirror is not None
+    assert dialogue.heard_table(answer, 1).mirror == facts.Mirror(
+        completion_time=write.completion_time,
+        instant=write.requested_time,
+        snapshots=1,
+        unmirrored_groups=1,
+        unmirrored_log_bytes=answer.mirror.unmirrored_log_bytes,
+    )
+    wrong = replace(answer, mirror=replace(answer.mirror, snapshots=-1))
+    with pytest.raises(errors.FormatError, match="snapshots"):
+        dialogue.heard_table(wrong, 1)
+    (small.path / "metadata" / "v1.metadata.json").write_text("{}")
+    assert observer.look(target).mirror is None

@@ -198,3 +198,29 @@ def test_place_in_the_queue_is_that_of_the_first_action_of_a_table_and_type() ->
         if sample.name == "hudi_action_queue_place"
     }
     assert places == {"CreateSavepoint": 1, "Rollback": 2}
+
+
+def test_lag_of_a_mirror_is_told() -> None:
+    here = Flights()
+    here.see_table(here.table_key, [ow.commit(1), ow.commit(2)])
+    uid = here.uid(here.table_key)
+    mirror = facts.Mirror(
+        completion_time=ow.commit(1).completion_time,
+        instant=ow.time(1),
+        snapshots=1,
+        unmirrored_groups=4,
+        unmirrored_log_bytes=9,
+    )
+    here.tables[uid] = dataclasses.replace(here.tables[uid], mirror=mirror)
+    here.settle()
+    told = {
+        sample.name.removeprefix("hudi_table_mirror_"): sample.value
+        for sample in _told(here, work_queue.WorkQueue())
+        if sample.name.startswith("hudi_table_mirror_")
+    }
+    since_s = instants.parse_time(ow.time(2)) // 1000
+    assert told == {
+        "unmirrored_commits": 1,
+        "unmirrored_since_timestamp_seconds": since_s,
+        "unmirrored_file_groups": 4,
+    }
