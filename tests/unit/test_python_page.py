@@ -17,7 +17,7 @@ def test_every_block_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_every_block_of_the_page_on_mirrors_prints_what_it_shows(tmp_path: Path) -> None:
-    assert _execute((ROOT / "docs" / "mirror.md").read_text(), tmp_path) == 5
+    assert follow((ROOT / "docs" / "mirror.md").read_text(), tmp_path) == 5
 
 
 def test_python_of_the_readme_works(tmp_path: Path) -> None:

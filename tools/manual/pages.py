@@ -73,6 +73,7 @@ NAVIGATION = (
             "adopt.md",
             "indexes.md",
             "changes.md",
+            "mirror.md",
             "spark-readers.md",
             "spark-writers.md",
             "locks.md",

@@ -30,6 +30,8 @@ EXECUTED: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("README.md", "sh"): {"standalone/test_readme.py": 1},
     ("README.md", "python"): {"unit/test_python_page.py": 1, "jobs/test_readme.py": 2},
     ("docs/python.md", "python"): {"unit/test_python_page.py": 9},
+    ("docs/mirror.md", "python"): {"unit/test_python_page.py": 5},
+    ("docs/mirror.md", "sql"): {"conformance/test_mirrors.py": 1},
     ("docs/spark-readers.md", "python"): {"jobs/test_readers_page.py": 7},
     ("docs/spark-readers.md", "sql"): {"jobs/test_readers_page.py": 1},
     ("docs/adopt.md", "bash"): {_PAGES: 4},
