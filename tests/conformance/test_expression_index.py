@@ -42,16 +42,16 @@ TABLES = {
     "mor, version 8": replace(MADE, merge_on_read=True, table_version=8),
 }
 DAY = pa.field("day", pa.date32())
+# Of two indexes of one column Apache Hudi 1.2.0 takes either for filters on both functions, and
+# fails where they make different types.
 MADE_BY_SQL = {
     "lower_name": "USING column_stats(name) OPTIONS(expr='lower')",
-    "begins": "USING column_stats(name) OPTIONS(expr='substring', pos='1', len='3')",
-    "long": "USING column_stats(name) OPTIONS(expr='length')",
+    "tens": "USING column_stats(id) OPTIONS(expr='substring', pos='6', len='1')",
     "year_of_day": "USING column_stats(day) OPTIONS(expr='year')",
 }
 CALLS = {
     "expr_index_lower_name": "lower(name)",
-    "expr_index_begins": "substring(name, 1, 3)",
-    "expr_index_long": "length(name)",
+    "expr_index_tens": "substring(id, 6, 1)",
     "expr_index_year_of_day": "year(day)",
 }
 BY_INDEX = {"hoodie.enable.data.skipping": "true"}
@@ -98,8 +98,7 @@ def check_look_ups(judge: Judge, path: Path) -> None:
     for where in (
         "lower(name) = 'äpfel 4 of 1'",
         "lower(name) IN ('name 3 of 1', 'late', 'zzz 14 of 2')",
-        "substring(name, 1, 3) = 'Nam'",
-        "length(name) = 4",
+        "substring(id, 6, 1) = '1'",
         "year(day) = 2005",
     ):
         expected = judge.read(path, Query(where=where))
@@ -319,3 +318,16 @@ def test_definitions_are_read_and_written_alike(judge: Judge, tmp_path: Path) ->
         theirs = stored[each.partition]
         assert isinstance(theirs, dict)
         assert {key: theirs[key] for key in ours} == ours
+
+
+def test_apache_hudi_takes_an_index_for_filters_on_another_function(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """An error of its own, without our writers: `docs/limits.md` warns of it."""
+    path = tmp_path / "table"
+    judge.write(path, FIRST, MADE.write_options())
+    peer_indexes.create(judge, path, {"lower_name": MADE_BY_SQL["lower_name"]})
+    where = "upper(name) = 'ZZZ 2 OF 1'"
+    assert judge.read(path, Query(where=where)).num_rows == 1
+    assert judge.read(path, by_index(where)).num_rows == 0
+    assert peer_ours.read(path, "--where", where).num_rows == 1

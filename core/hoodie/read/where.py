@@ -173,7 +173,7 @@ class _Parser:
         while self._accept(","):
             literal = self._literal()
             is_text = isinstance(literal, str)
-            given.append(spark_functions.quoted(literal) if is_text else str(literal))
+            given.append(spark_functions.quoted(str(literal)) if is_text else str(literal))
         self._expect(")")
         try:
             function = spark_functions.of_arguments(name, given)
