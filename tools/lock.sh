@@ -20,3 +20,12 @@ compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extr
 compile requirements/image.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive \
     --constraint requirements/dev.txt --python-platform x86_64-manylinux_2_28 "$@"
 compile requirements/hudi-peer.txt requirements/hudi-peer.in --universal "$@"
+# Above the environment of the tests: what that has, they share.
+shared=(duckdb numpy pandas py4j pyspark)
+constraints=$(mktemp)
+trap 'rm -f "$constraints"' EXIT
+for name in "${shared[@]}"; do
+    sed -n "s/^\($name==[^\\\\]*[^ \\\\]\).*/\1/p" requirements/dev.txt
+done >"$constraints"
+compile requirements/engines.txt requirements/engines.in --constraint "$constraints" \
+    "${shared[@]/#/--no-emit-package=}" --universal "$@"
