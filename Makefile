@@ -24,6 +24,15 @@ setup: ## fill .venv/ with the locked packages, hoodie and hudi-operator
 setup-peer: ## fill .peers/hudi/ with Apache Hudi on Spark 3.5, the judge in tests and benchmarks
 	@tools/setup_peer.sh
 
+.PHONY: setup-engines
+setup-engines: setup ## fill .peers/engines/ with Daft, Dask, dbt, Ibis, Ray and a client of Spark Connect
+	@tools/setup_engines.sh
+
+.PHONY: engines
+engines: setup-engines ## test docs/engines.md, and Spark Connect, with the engines of .peers/engines
+	@echo "==> Testing with other engines"
+	@PYTHONPATH=core:operator:jobs .peers/engines/bin/python -m pytest tests/engines
+
 .PHONY: demo
 demo: setup ## two pipelines write one table of real flights at once, and a compactor joins them
 	@echo "==> Running the demo of examples/flights"

@@ -21,8 +21,9 @@ from xdist.scheduler import LoadScopeScheduling
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
 
-# Needs a cluster: `make test-cluster` names the folder, and a folder that is named is collected.
-collect_ignore = ["cluster"]
+# They need a cluster, and other engines: `make test-cluster` and `make engines` name the folders,
+# and a folder that is named is collected.
+collect_ignore = ["cluster", "engines"]
 
 _APART: Final = (
     "cluster/test_controller_kills.py",

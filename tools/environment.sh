@@ -15,7 +15,8 @@ mark_filled() {
     echo "$2" >"$1/filled-from"
 }
 
-# fill ENVIRONMENT LOCK: create or complete the environment, each package checked by its hash.
+# fill ENVIRONMENT LOCK [OPTIONS OF PIP]: create or complete the environment, each package checked
+# by its hash.
 fill() {
     if [ -L "$1" ]; then
         echo "$1 is a link, to $(readlink "$1"): its owner fills it" >&2
@@ -31,5 +32,5 @@ fill() {
     # What builds comes first and from its own lock, so that no package fetches it unchecked.
     "$1/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
         --requirement requirements/build.txt
-    "$1/bin/python" -m pip install --no-build-isolation --require-hashes --requirement "$2"
+    "$1/bin/python" -m pip install --no-build-isolation --require-hashes --requirement "$2" "${@:3}"
 }

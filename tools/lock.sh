@@ -24,3 +24,12 @@ compile requirements/hudi-peer.txt requirements/hudi-peer.in --universal "$@"
 compile requirements/site.txt requirements/site.in --constraint requirements/build.txt --universal "$@"
 compile requirements/lakes-peer.txt requirements/lakes-peer.in --constraint requirements/build.txt --universal "$@"
 compile requirements/duckdb-peer.txt requirements/duckdb-peer.in --universal "$@"
+# Above the environment of the tests: what that has, they share.
+shared=(duckdb numpy pandas py4j pyspark)
+constraints=$(mktemp)
+trap 'rm -f "$constraints"' EXIT
+for name in "${shared[@]}"; do
+    sed -n "s/^\($name==[^\\\\]*[^ \\\\]\).*/\1/p" requirements/dev.txt
+done >"$constraints"
+compile requirements/engines.txt requirements/engines.in --constraint "$constraints" \
+    "${shared[@]/#/--no-emit-package=}" --universal "$@"

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hoodie.cli import run_settings
 from hoodie.model import compaction_options, settings
+from hoodie.services import table_facts
 from hoodie.transaction.locks import hudi_options
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -110,11 +110,11 @@ def _locks() -> Iterable[Sequence[str]]:
 
 
 def _facts() -> Iterable[tuple[str, tuple[str, object]]]:
-    return run_settings.FACTS.items()
+    return table_facts.FACTS.items()
 
 
 def _refused() -> Iterable[tuple[str, str]]:
-    return run_settings.REFUSED.items()
+    return table_facts.REFUSED.items()
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

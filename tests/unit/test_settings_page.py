@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from hoodie.cli import run_settings
 from hoodie.model import settings
+from hoodie.services import table_facts
 from hoodie.transaction.locks import hudi_options
 from hoodie_operator.api import kinds
 
@@ -171,10 +172,10 @@ def test_misspelt_key_of_a_lock_is_refused() -> None:
         run_settings.parse(texts, None)
 
 
-@pytest.mark.parametrize("key", run_settings.REFUSED)
+@pytest.mark.parametrize("key", table_facts.REFUSED)
 def test_key_that_is_not_honoured_is_refused_with_the_reason(key: str) -> None:
     """T-L19 (credentials)."""
-    with pytest.raises(Exception, match=run_settings.REFUSED[key]) as raised:
+    with pytest.raises(Exception, match=table_facts.REFUSED[key]) as raised:
         run_settings.parse([f"{key}=AKIA123"], None)
     assert "AKIA123" not in str(raised.value)
 
@@ -182,5 +183,5 @@ def test_key_that_is_not_honoured_is_refused_with_the_reason(key: str) -> None:
 def test_no_key_is_in_two_tables() -> None:
     names = [name for key in settings.KEYS for name in (key.name, *key.aliases)]
     names += [key.name for key in hudi_options.KEYS]
-    names += [*run_settings.FACTS, *run_settings.REFUSED]
+    names += [*table_facts.FACTS, *table_facts.REFUSED]
     assert len(names) == len(set(names))

@@ -9,7 +9,12 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
-SOURCE_ROOTS = {"core": "hoodie", "operator": "hoodie_operator", "jobs": "hoodie_jobs"}
+SOURCE_ROOTS = {
+    "core": ("hoodie",),
+    "operator": ("hoodie_operator",),
+    # Spark finds a data source by the name of a package of its own.
+    "jobs": ("hoodie_jobs", "pyspark_hoodie"),
+}
 MODULES = sorted(path for root in SOURCE_ROOTS for path in (ROOT / root).rglob("*.py"))
 LOCKS = sorted((ROOT / "requirements").iterdir())
 
@@ -36,19 +41,19 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-@pytest.mark.parametrize(("root", "package"), SOURCE_ROOTS.items())
-def test_source_root_holds_one_package_and_is_none(root: str, package: str) -> None:
+@pytest.mark.parametrize(("root", "packages"), SOURCE_ROOTS.items())
+def test_source_root_holds_its_packages_and_is_none(root: str, packages: tuple[str, ...]) -> None:
     # `operator/__init__.py` would hide the standard library's `operator`; anything else beside the
-    # package could be imported by its bare name where the project is installed editable.
-    assert {path.name for path in (ROOT / root).iterdir() if path.name != "__pycache__"} == {
-        package
-    }
+    # packages could be imported by its bare name where the project is installed editable.
+    found = {path.name for path in (ROOT / root).iterdir() if path.name != "__pycache__"}
+    assert found == set(packages)
 
 
 def test_every_package_of_the_wheel_says_that_it_is_typed() -> None:
     """PEP 561: without the file type checkers pass over our annotations."""
     files = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
-    assert {f"{package}/py.typed" for package in SOURCE_ROOTS.values()} <= files
+    packages = [package for found in SOURCE_ROOTS.values() for package in found]
+    assert {f"{package}/py.typed" for package in packages} <= files
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -91,7 +96,7 @@ def test_lock_names_no_address_and_no_path(path: Path) -> None:
     assert [line for line in lines if "://" in line or "/" in line or "@" in line] == []
 
 
-@pytest.mark.parametrize("name", ["build.txt", "dev.txt", "hudi-peer.txt"])
+@pytest.mark.parametrize("name", ["build.txt", "dev.txt", "engines.txt", "hudi-peer.txt"])
 def test_every_locked_package_has_hashes(name: str) -> None:
     text = _text(ROOT / "requirements" / name).replace("\\\n", " ")
     packages = [line for line in text.splitlines() if line and not line.startswith("#")]

@@ -46,7 +46,7 @@ COPIED: Mapping[str, str] = {
             "python", "adopt", "indexes", "changes", "spark-readers", "spark-writers", "locks",
             "kubernetes", "operator", "recover", "settings", "reasons", "limits", "glossary",
             "guarantees", "compatibility", "architecture", "protocol", "format", "simulation",
-            "tests", "plan",
+            "tests", "plan", "mirror", "engines", "spark-dataframes",
         )
     },
     "docs/upstream/README.md": "upstream.md",
@@ -76,6 +76,8 @@ NAVIGATION = (
             "mirror.md",
             "spark-readers.md",
             "spark-writers.md",
+            "spark-dataframes.md",
+            "engines.md",
             "locks.md",
             "operator.md",
             "kubernetes.md",

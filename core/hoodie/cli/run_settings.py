@@ -5,12 +5,13 @@ address, or a fact about the table. A fact changes nothing: it must agree with t
 the options of a Hudi writer can be passed on as they are, and a wrong one does not go unnoticed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.cli import options
-from hoodie.model import compaction_options, file_statistics, settings, table_config
+from hoodie.model import compaction_options, settings, table_config
+from hoodie.services import table_facts
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts, addresses, hudi_options
 
@@ -61,12 +62,12 @@ def parse(
         for key, value in properties.items()
         if (key.startswith(hudi_options.PREFIX) or key in _LOCK_NAMES) and key not in given
     }
-    facts = {key: value for key, value in properties.items() if key in FACTS}
+    facts = {key: value for key, value in properties.items() if key in table_facts.FACTS}
     planning = {key: value for key, value in properties.items() if key in compaction_options.NAMES}
     known = given.keys() | lock_properties.keys() | facts.keys() | planning.keys()
     unknown = properties.keys() - known
-    if refused := sorted(unknown & REFUSED.keys()):
-        raise errors.ConfigurationError(f"--set {refused[0]}: {REFUSED[refused[0]]}")
+    if refused := sorted(unknown & table_facts.REFUSED.keys()):
+        raise errors.ConfigurationError(f"--set {refused[0]}: {table_facts.REFUSED[refused[0]]}")
     if unknown:
         raise errors.ConfigurationError(f"--set {min(unknown)}: unknown setting")
     defaults = settings.WriteSettings()
@@ -161,12 +162,7 @@ def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> N
     Raises:
         ConfigurationError: One differs; the message has both values.
     """
-    for key, value in facts.items():
-        what, actual = FACTS[key][0], FACTS[key][1](config)
-        if value.replace(" ", "").upper() != actual.upper():
-            raise errors.ConfigurationError(
-                f"{what} differs: --set {key}={value}, the table has {actual or 'none'}"
-            )
+    table_facts.check(facts, config, lambda key, value: f"--set {key}={value}")
 
 
 def _lock(
@@ -187,88 +183,3 @@ def _lock(
             f"--set {min(lock_properties)} without hoodie.write.lock.provider"
         )
     return lock
-
-
-def _index_type(config: table_config.TableConfig) -> str:
-    return "" if config.index_kind is None else config.index_kind.value
-
-
-def _bucket_count(config: table_config.TableConfig) -> str:
-    return "" if config.bucket_count is None else str(config.bucket_count)
-
-
-def _bucket_fields(config: table_config.TableConfig) -> str:
-    return ",".join(config.bucket_fields)
-
-
-def _record_key(config: table_config.TableConfig) -> str:
-    return ",".join(config.record_key_fields)
-
-
-def _partition_fields(config: table_config.TableConfig) -> str:
-    return ",".join(config.partition_fields)
-
-
-def _ordering_fields(config: table_config.TableConfig) -> str:
-    return ",".join(config.ordering_fields)
-
-
-def _table_name(config: table_config.TableConfig) -> str:
-    return config.name
-
-
-def _table_type(config: table_config.TableConfig) -> str:
-    return config.table_type.value
-
-
-def _version(config: table_config.TableConfig) -> str:
-    return str(config.version)
-
-
-def _has_metadata_table(config: table_config.TableConfig) -> str:
-    return str(bool(config.metadata_partitions)).lower()
-
-
-def _has_column_statistics(config: table_config.TableConfig) -> str:
-    return str(file_statistics.COLUMN_STATS in config.metadata_partitions).lower()
-
-
-def _never(_: table_config.TableConfig) -> str:
-    return "false"
-
-
-# Key: what it is, and what it is of a table.
-FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
-    _NAME_KEY: ("table name", _table_name),
-    "hoodie.table.type": ("table type", _table_type),
-    "hoodie.datasource.write.table.type": ("table type", _table_type),
-    "hoodie.table.version": ("table version", _version),
-    "hoodie.write.table.version": ("table version", _version),
-    "hoodie.index.type": ("index type", _index_type),
-    table_config.BUCKET_COUNT_KEY: ("bucket count", _bucket_count),
-    table_config.HASH_FIELDS_KEY: ("bucket field", _bucket_fields),
-    "hoodie.table.recordkey.fields": ("record key", _record_key),
-    "hoodie.datasource.write.recordkey.field": ("record key", _record_key),
-    "hoodie.table.partition.fields": ("partition columns", _partition_fields),
-    "hoodie.datasource.write.partitionpath.field": ("partition columns", _partition_fields),
-    "hoodie.table.ordering.fields": ("ordering column", _ordering_fields),
-    "hoodie.datasource.write.precombine.field": ("ordering column", _ordering_fields),
-    "hoodie.metadata.enable": ("metadata table", _has_metadata_table),
-    "hoodie.metadata.index.async": ("indexing beside writers", _never),
-    "hoodie.metadata.index.column.stats.enable": ("index of column stats", _has_column_statistics),
-    # As Flink's SQL names them.
-    "table.type": ("table type", _table_type),
-    "index.type": ("index type", _index_type),
-    "metadata.enabled": ("metadata table", _has_metadata_table),
-    "compaction.schedule.enabled": ("compactions planned by a writer", _never),
-    "compaction.async.enabled": ("compactions executed by a writer", _never),
-    "clean.async.enabled": ("cleaning by a writer", _never),
-}
-
-REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
-        "credentials are read from the environment, as AWS tools do",
-    ),
-}
-"""Keys that others honour and we do not, and why."""

@@ -70,7 +70,7 @@ def writer_of(
     *,
     writer_id: str | None = None,
     concurrency: str | None = None,
-    lock: str | None = None,
+    lock: str | addresses.LockAddress | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Writer:
     """Return the writer that a caller describes.
@@ -80,7 +80,7 @@ def writer_of(
         random: Names a non-blocking writer for which there is no name.
         writer_id: Its name, unique among the table's writers; None for an unnamed one.
         concurrency: `single-writer`, `occ` or `nbcc`; None for what the options say, or else one.
-        lock: The address of the table's lock; None for `lock_of`.
+        lock: The table's lock, or the text of its address; None for `lock_of`.
         options: Settings of writers and compaction, by Hudi's keys.
 
     Raises:
@@ -108,7 +108,10 @@ def writer_of(
     found = settings.from_properties(given, defaults)
     if found.contradiction is not None:
         raise errors.ConfigurationError(found.contradiction)
-    address = lock_of(uri) if lock is None else address_texts.parse(lock)
+    if isinstance(lock, str):
+        address = address_texts.parse(lock)
+    else:
+        address = lock_of(uri) if lock is None else lock
     is_alone = found.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     is_shared = locations.resolve(uri).scheme != uris.MEMORY
     if not is_alone and is_shared and isinstance(address, addresses.InProcessAddress):

@@ -18,6 +18,7 @@ from hoodie.model import (
     settings,
     table_config,
 )
+from hoodie.services import table_facts
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
@@ -150,13 +151,6 @@ def _merging(config: table_config.TableConfig) -> dict[str, str]:
     return found
 
 
-_PARTITION_UPDATES = (
-    "hoodie.simple.index.update.partition.path",
-    "hoodie.bloom.index.update.partition.path",
-    "hoodie.record.index.update.partition.path",
-)
-
-
 def _index(
     config: table_config.TableConfig, hashing_config: partition_buckets.HashingConfig | None
 ) -> dict[str, str]:
@@ -164,7 +158,7 @@ def _index(
         assert config.index is not None
         found = {"hoodie.index.type": config.index.value}
         if config.has_global_index:
-            found |= dict.fromkeys(_PARTITION_UPDATES, _flag(config.updates_partitions))
+            found |= dict.fromkeys(table_facts.PARTITION_UPDATES, _flag(config.updates_partitions))
         return found
     has_rings = config.index is table_config.IndexKind.CONSISTENT_HASHING
     found = {

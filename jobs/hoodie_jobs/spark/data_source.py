@@ -1,6 +1,6 @@
-"""Hudi tables as a Spark data source: `spark.read.format("hoodie").load(uri)`, and `readStream`.
+"""Hudi tables as a Spark data source: `spark.read.format("hoodie").load(uri)`, and three more.
 
-    spark.dataSource.register(HoodieDataSource)
+    spark.dataSource.register(HoodieDataSource)  # where Spark does not find `pyspark_hoodie`
     spark.read.format("hoodie").option("columns", "id,price").load("file:///data/orders")
 
 Options:
@@ -46,6 +46,9 @@ merged by the core, and handed over as Arrow.
 Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true; Spark's default is
 false. Those on changes are left to Spark. Spark never tells a Python data source which columns a
 query needs: name them in the option, or in `.schema(...)`.
+
+`df.write.format("hoodie").save(uri)` and `df.writeStream` write a table (`sink`); their options are
+those of `write_options`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,13 +62,21 @@ from pyspark.sql.types import StructType
 from hoodie import environment, errors, table
 from hoodie.model import column_names, predicates
 from hoodie.read import tasks
-from hoodie_jobs.spark import changed, filters, packing, read_options, streaming
+from hoodie_jobs.spark import (
+    changed,
+    filters,
+    packing,
+    read_options,
+    sink,
+    streaming,
+    write_options,
+)
 
 FORMAT = "hoodie"
 
 
 class HoodieDataSource(datasource.DataSource):
-    """A table that is read."""
+    """A table that is read, or written."""
 
     @classmethod
     def name(cls) -> str:
@@ -95,6 +106,21 @@ class HoodieDataSource(datasource.DataSource):
         options = read_options.parse(self.options)
         read_options.check_stream(options)
         return streaming.HoodieStreamReader(options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> datasource.DataSourceWriter:
+        """Return the writer of rows with these columns."""
+        options = write_options.parse(self.options, is_overwrite=overwrite)
+        return sink.HoodieWriter(sink.plan(options, schema))
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self,
+        schema: StructType,
+        overwrite: bool,
+    ) -> datasource.DataSourceStreamArrowWriter:
+        """Return the writer of micro-batches with these columns."""
+        options = write_options.parse(self.options, is_overwrite=overwrite)
+        write_options.check_stream(options)
+        return sink.HoodieStreamWriter(sink.plan(options, schema))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +32,21 @@ FILE_COLUMN = "_hoodie_job_file"
 LINE_COLUMN = "_hoodie_job_line"
 
 
+class Parser(Protocol):
+    """What turns a part of a DataFrame into the table's columns; it goes to the workers."""
+
+    def parse(self, part: pa.Table) -> pa.Table:
+        """Return the rows of a part in their order.
+
+        Raises:
+            InvalidInputError: A value does not fit.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parser:
-    """What turns a part of the DataFrame into the table's columns; it goes to the workers.
+class FileParser:
+    """The parser of files.
 
     Attributes:
         source: How the files are written.
@@ -119,7 +131,7 @@ def read(
     return SparkInput(
         frame=reduce(DataFrame.unionAll, numbered),
         columns=tuple(carried),
-        parser=Parser(source=source, schema=schema, files=tuple(files)),
+        parser=FileParser(source=source, schema=schema, files=tuple(files)),
         size_bytes=size_bytes,
     )
 

@@ -17,7 +17,8 @@ CHECKED = frozenset({"console", "toml", "yaml"})
 """Languages whose blocks are checked without being executed.
 
 `console` is a session that needs a cluster, or a table of another engine: the commands of this
-project in it are parsed. `yaml` are manifests, which are validated as they are before `apply`.
+project in it are parsed. `yaml` are manifests, which are validated as they are before `apply`, but
+where a test gives them to another program.
 """
 
 SHOWN = frozenset({"text"})
@@ -30,6 +31,10 @@ EXECUTED: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("README.md", "sh"): {"standalone/test_readme.py": 1},
     ("README.md", "python"): {"unit/test_python_page.py": 1, "jobs/test_readme.py": 2},
     ("docs/python.md", "python"): {"unit/test_python_page.py": 9},
+    ("docs/engines.md", "python"): {"engines/test_engines_page.py": 5},
+    ("docs/engines.md", "sql"): {"engines/test_engines_page.py": 1},
+    ("docs/engines.md", "yaml"): {"engines/test_engines_page.py": 2},
+    ("docs/spark-dataframes.md", "python"): {"jobs/test_dataframes_page.py": 4},
     ("docs/mirror.md", "python"): {"unit/test_python_page.py": 5},
     ("docs/mirror.md", "sql"): {"conformance/test_mirrors.py": 1},
     ("docs/spark-readers.md", "python"): {"jobs/test_readers_page.py": 7},

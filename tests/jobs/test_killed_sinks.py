@@ -1,0 +1,60 @@
+"""A driver that writes a DataFrame, killed with its JVM and workers at once, and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie import errors
+from hoodie_jobs import staging
+from support.kube.programs import wait_until
+
+PROGRAM = Path(__file__).parents[1] / "support/processes/frame_writer.py"
+WAIT_S = 180
+ROWS = 400_000
+
+
+def start(table: Path, count: int) -> subprocess.Popen[bytes]:
+    with (table.parent / "log.txt").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(table), str(count)],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def is_staged(table: Path) -> bool:
+    """Whether a task has put rows aside, and others, or the commit, are at work."""
+    return any((table / staging.FOLDER).rglob("*.arrow"))
+
+
+def is_begun(table: Path) -> bool:
+    """Whether the write is on the timeline."""
+    return any((table / ".hoodie/timeline").glob("*.inflight"))
+
+
+@pytest.mark.sample(1)  # Half a minute each: `tests/unit/hoodie_jobs` has the other moments.
+@pytest.mark.parametrize("moment", [is_begun, is_staged])
+def test_killed_driver_publishes_nothing(tmp_path: Path, moment: Callable[[Path], bool]) -> None:
+    table = tmp_path / "numbers"
+    process = start(table, ROWS)
+    try:
+        wait_until(lambda: moment(table), "the write is at work", WAIT_S)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(WAIT_S)
+    try:
+        assert hoodie.open_table(str(table)).scan().count() == 0
+    except errors.NotFoundError:
+        assert moment is is_staged
+    assert start(table, 1000).wait(WAIT_S) == 0, (tmp_path / "log.txt").read_text()
+    opened = hoodie.open_table(str(table))
+    assert opened.scan().count() == 1000
+    states = opened.inspect.timeline()["state"].to_pylist()
+    assert states.count("COMPLETED") >= 1
