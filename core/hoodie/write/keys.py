@@ -55,42 +55,27 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
         UnsupportedError: The table's keys are made by a generator that is not known here.
     """
     _check_keys(config)
-    fields = config.record_key_fields
-    texts = [_key_text(table, name) for name in fields]
-    hashed = tables.index_of(config).parsed_fields
-    if len(fields) == 1:
-        bad_values.refuse(
-            fields[0],
-            texts[0],
-            _is_missing(texts[0]),
-            "null or empty, which is not a record key",
-            "a value in each row",
-        )
-        if hashed:
-            is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
-            bad_values.refuse(
-                fields[0],
-                texts[0],
-                is_both,
-                "a comma and a colon, which Hudi takes for a list",
-                _NO_BUCKETS,
-            )
-        if not key_generators.names_fields(config):
-            return texts[0]
-    return _composite(texts, config, hashed)
+    texts = [_key_text(table, name) for name in config.record_key_fields]
+    _check_texts(texts, config)
+    return _joined(texts, config)
+
+
+def _stored_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
+    """Return the record key of each row of a table, also of such as no write here would make."""
+    return _joined([_key_text(table, name) for name in config.record_key_fields], config)
 
 
 def maker(
     config: table_config.TableConfig, columns: pa.Schema
 ) -> Callable[[pa.Table], pa.Array] | None:
-    """Return what makes record keys of rows with some columns; None if rows do not tell them."""
+    """Return what makes record keys of stored rows with some columns; None if they tell none."""
     if not config.record_key_fields or has_instants(columns, config):
         return None
     try:
         record_keys(columns.empty_table(), config)
     except (errors.InvalidInputError, errors.UnsupportedError):
         return None
-    return functools.partial(record_keys, config=config)
+    return functools.partial(_stored_keys, config=config)
 
 
 def of_values(
@@ -122,7 +107,8 @@ def of_values(
             raise errors.InvalidInputError(
                 f"{values[name]!r:.80} is not a value of key field {name!r} of type {kind}"
             ) from error
-    (found,) = record_keys(pa.table(arrays, names=list(fields)), config).to_pylist()
+    _check_keys(config)
+    (found,) = _stored_keys(pa.table(arrays, names=list(fields)), config).to_pylist()
     return str(found)
 
 
@@ -334,16 +320,18 @@ def _text(column: pa.Array, name: str, role: str, *more_types: str) -> pa.Array:
     )
 
 
-def _composite(
-    texts: Sequence[pa.Array], config: table_config.TableConfig, hashed: Sequence[str]
-) -> pa.Array:
-    """Return keys that name their fields, of the texts of each.
+def _check_texts(texts: Sequence[pa.Array], config: table_config.TableConfig) -> None:
+    """Refuse texts of key fields that make no key, or one that would not be found again.
 
     Where fields are hashed, Hudi parses them out of the key. Otherwise it only has to be the key of
     these texts alone: a text may not go on as if the next field began in it.
     """
     fields = config.record_key_fields
-    parts = []
+    hashed = tables.index_of(config).parsed_fields
+    if len(fields) == 1:
+        _check_single(texts[0], config, is_hashed=bool(hashed))
+        if not key_generators.names_fields(config):
+            return
     for name, following, text in zip(fields, [*fields[1:], None], texts, strict=True):
         reserved = pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE])
         bad_values.refuse(
@@ -358,21 +346,45 @@ def _composite(
                 pc.match_substring(text, f",{following}:"),
                 f"a comma and {following}:, with which the next key field begins",
             )
-        value = pc.fill_null(text, key_generators.NULL_VALUE)
-        value = pc.if_else(pc.equal(value, ""), key_generators.EMPTY_VALUE, value)
-        parts.append(pc.binary_join_element_wise(f"{name}:", value, ""))
-    keys = pc.binary_join_element_wise(*parts, ",")
     is_missing = _is_missing(texts[0])
     for text in texts[1:]:
         is_missing = pc.and_(is_missing, _is_missing(text))
     bad_values.refuse(
-        ", ".join(config.record_key_fields),
-        keys,
+        ", ".join(fields),
+        texts[0],
         is_missing,
         "null or empty altogether",
         "a value in one of the columns at least",
     )
-    return keys
+
+
+def _check_single(text: pa.Array, config: table_config.TableConfig, *, is_hashed: bool) -> None:
+    """Refuse texts of the one key field that make no key, or one that Hudi takes for a list."""
+    (name,) = config.record_key_fields
+    bad_values.refuse(
+        name,
+        text,
+        _is_missing(text),
+        "null or empty, which is not a record key",
+        "a value in each row",
+    )
+    if is_hashed:
+        is_both = pc.and_(pc.match_substring(text, ","), pc.match_substring(text, ":"))
+        problem = "a comma and a colon, which Hudi takes for a list"
+        bad_values.refuse(name, text, is_both, problem, _NO_BUCKETS)
+
+
+def _joined(texts: Sequence[pa.Array], config: table_config.TableConfig) -> pa.Array:
+    """Return keys of the texts of each field."""
+    fields = config.record_key_fields
+    if len(fields) == 1 and not key_generators.names_fields(config):
+        return texts[0]
+    parts = []
+    for name, text in zip(fields, texts, strict=True):
+        value = pc.fill_null(text, key_generators.NULL_VALUE)
+        value = pc.if_else(pc.equal(value, ""), key_generators.EMPTY_VALUE, value)
+        parts.append(pc.binary_join_element_wise(f"{name}:", value, ""))
+    return pc.binary_join_element_wise(*parts, ",")
 
 
 def _check_parsed(name: str, text: pa.Array, *, is_hashed: bool) -> None:

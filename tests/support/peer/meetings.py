@@ -246,9 +246,13 @@ class Meeting:
         return [key for key, each in self.model.rows.items() if str(each[name]) in wanted]
 
     def _learn(self) -> None:
-        """Have the dictionary hold what Apache Hudi reads."""
+        """Have the dictionary hold what Apache Hudi reads: columns, too, that it may take back."""
+        found = self.judge.read(self.path)
+        columns = [each for each in self.stranger.columns if each.name in found.column_names]
+        self.stranger = replace(self.stranger, columns=columns)
+        self.model.schema = self.stranger.schema
         self.model.rows = {}
-        self.model.upsert(self.judge.read(self.path).to_pylist())
+        self.model.upsert(found.to_pylist())
 
     def _change_by_sql(self, step: strangers.Step, rows: pa.Table) -> None:
         name, key = self.made.name, self.key[0]
@@ -326,12 +330,14 @@ class Meeting:
         path = self.folder / "copy"
         options = self.stranger.table.occ_options(filesystem_lock())
         self.judge.write(path, rows, options, operation="insert")
+        # SQL knows the other one by this name.
+        self.judge.execute(f"DROP TABLE IF EXISTS {self.made.name}")
         self._become(path, self.stranger.table)
 
     def _kill_theirs(self, step: strangers.Step, rows: pa.Table) -> None:
         """Kill a JVM of Apache Hudi in its write."""
         self.kills += 1
-        gate = Gate(self.folder / f"gate-{self.kills}")
+        gate = Gate(path=self.folder / f"gate-{self.kills}")
         settings = Settings(name=f"victim-{self.kills}", memory_mb=1024)
         victim = Judge(self.folder / "victims", settings)
         operation = step.what.removeprefix("killed ")

@@ -144,6 +144,28 @@ def test_value_that_makes_a_key_ambiguous_is_refused(value: str, problem: str) -
         keys.record_keys(table, config("a,b"))
 
 
+@pytest.mark.parametrize(
+    ("key", "row", "expected"),
+    [
+        ("id", {"id": "a,b:c"}, "a,b:c"),
+        ("a,b", {"a": "x,y", "b": "1,2"}, "a:x,y,b:1,2"),
+        ("a,b", {"a": "__null__", "b": "z"}, "a:__null__,b:z"),
+        ("a,b", {"a": "1,b:2", "b": "3"}, "a:1,b:2,b:3"),
+    ],
+)
+def test_rows_of_a_table_have_keys_that_no_write_here_would_make(
+    key: str, row: dict[str, str], expected: str
+) -> None:
+    """Of a table whose index nothing states, or that Apache Hudi has written all the same."""
+    rows = pa.Table.from_pylist([row])
+    make = keys.maker(config(key), rows.schema)
+    assert make is not None
+    assert make(rows).to_pylist() == [expected]
+    assert keys.of_values(row, config(key), rows.schema) == expected
+    with pytest.raises(errors.InvalidInputError):
+        keys.record_keys(rows, config(key))
+
+
 def test_colon_is_refused_where_hudi_would_loop_forever() -> None:
     # Measured: BucketIdentifier of 1.2.0 hangs on a:1,b:x:y with the hash field a.
     table = pa.table({"a": ["1"], "b": ["x:y"]})
