@@ -38,6 +38,8 @@ class _Column:
 
     Attributes:
         bounds: Not above and not below any value: the least and the greatest are among them.
+        ends: Of parts the bounds that are stated of them, of which the first may be above the
+            second.
         values: Rows.
         nulls: Rows without a value.
         size_bytes: In the file.
@@ -45,6 +47,7 @@ class _Column:
     """
 
     bounds: _Values = dataclasses.field(default_factory=list)
+    ends: list[tuple[Any, Any]] = dataclasses.field(default_factory=list)
     values: int = 0
     nulls: int = 0
     size_bytes: int = 0
@@ -66,8 +69,11 @@ class _Column:
 class _Expressions:
     """What functions of columns make, as `_Column` has it of columns."""
 
-    def __init__(self, kinds: Mapping[expression_indexes.Definition, Kind]) -> None:
+    def __init__(
+        self, kinds: Mapping[expression_indexes.Definition, Kind], *, is_certain: bool
+    ) -> None:
         self._kinds = kinds
+        self._is_certain = is_certain
         self._found = {definition: _Column() for definition in kinds}
 
     def add(self, rows: pa.Table) -> None:
@@ -79,7 +85,8 @@ class _Expressions:
                 continue
             column = rows.column(definition.column)
             found.nulls += column.null_count
-            found.bounds += definition.function.bounds(column) or ()
+            made = definition.function.bounds(column, is_certain=self._is_certain)
+            found.ends += [] if made is None else [made]
 
     def finish(self, file_name: str) -> tuple[ColumnStatistics, ...]:
         """Return the statistics of a file; without rows, none."""
@@ -97,11 +104,11 @@ class _Expressions:
 class RowStatistics:
     """The statistics of a log file, from the rows in it."""
 
-    def __init__(self, wanted: file_statistics.Wanted) -> None:
+    def __init__(self, wanted: file_statistics.Wanted, *, is_certain: bool = False) -> None:
         """Begin without rows."""
         self._kinds = wanted.kinds
         self._columns = {name: _Column() for name in wanted.kinds}
-        self._expressions = _Expressions(wanted.expressions)
+        self._expressions = _Expressions(wanted.expressions, is_certain=is_certain)
 
     def add(self, rows: pa.Table) -> None:
         """Add rows; a column that is wanted, and that they lack, has no values by them."""
@@ -122,12 +129,12 @@ class RowStatistics:
 class FooterStatistics:
     """The statistics of a base file, from its footer and the rows in it."""
 
-    def __init__(self, wanted: file_statistics.Wanted) -> None:
+    def __init__(self, wanted: file_statistics.Wanted, *, is_certain: bool = False) -> None:
         """Begin before the first row is written."""
         self._kinds = wanted.kinds
         self._columns = {name: _Column() for name in wanted.kinds}
         self._read: set[str] = set()
-        self._expressions = _Expressions(wanted.expressions)
+        self._expressions = _Expressions(wanted.expressions, is_certain=is_certain)
 
     def add_read(self, rows: pa.Table) -> None:
         """Add rows of some columns of a file that is there, which its footer does not describe."""
@@ -221,16 +228,18 @@ def _statistics(file_name: str, name: str, found: _Column, kind: Kind) -> Column
     if not found.values and value_type is not None:
         value_type, type_info = ValueType.NULL, None
     low, high = None, None
-    assert found.bounds or found.values == found.nulls, f"{file_name}, {name}"
-    if found.bounds:
-        low = bounds.written(bounds.cut_low(min(found.bounds, key=bounds.order)), kind)
-        high = bounds.written(bounds.cut_high(max(found.bounds, key=bounds.order)), kind)
+    lows = [*found.bounds, *(each for each, _ in found.ends)]
+    highs = [*found.bounds, *(each for _, each in found.ends)]
+    assert lows or found.values == found.nulls, f"{file_name}, {name}"
+    if lows:
+        low = bounds.written(bounds.cut_low(min(lows, key=bounds.order)), kind)
+        high = bounds.written(bounds.cut_high(max(highs, key=bounds.order)), kind)
     return ColumnStatistics(
         file_name=file_name,
         column=name,
         low=low,
         high=high,
-        kind=kind.wrapper if found.bounds else None,
+        kind=kind.wrapper if lows else None,
         value_type=value_type,
         type_info=type_info,
         values=found.values,

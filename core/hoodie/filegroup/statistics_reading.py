@@ -39,6 +39,8 @@ class Source:
         is_committed: Whether log blocks of an instant count.
         fills_partial_rows: Whether what partial rows leave as it is counts as null, as it does to
             Apache Hudi's readers without a record of it; otherwise it does not count.
+        is_certain: Whether bounds of expressions are those that all right ones include, by which
+            others are judged.
     """
 
     storage: Storage
@@ -46,6 +48,7 @@ class Source:
     wanted: file_statistics.Wanted
     is_committed: slicing.IsCommitted
     fills_partial_rows: bool = True
+    is_certain: bool = False
 
     @property
     def columns(self) -> pa.Schema:
@@ -83,7 +86,7 @@ def of_file(
 def _of_base_file(
     source: Source, base_file: files.BaseFile, parquet: parquet_reading.ParquetInput
 ) -> tuple[ColumnStatistics, ...]:
-    gathered = statistics_gathering.FooterStatistics(source.wanted)
+    gathered = statistics_gathering.FooterStatistics(source.wanted, is_certain=source.is_certain)
     footer = parquet.metadata
     chunks = _chunks(footer)
     to_read = []
@@ -130,7 +133,7 @@ def _is_described(
 
 
 def _of_log_file(source: Source, log_file: files.LogFile) -> tuple[ColumnStatistics, ...]:
-    gathered = statistics_gathering.RowStatistics(source.wanted)
+    gathered = statistics_gathering.RowStatistics(source.wanted, is_certain=source.is_certain)
     decoder = block_decoding.Decoder(
         columns=source.columns, ordering_fields=(), delete_marker=None, has_deleted_column=False
     )

@@ -56,6 +56,9 @@ _EXACTLY_TAKEN = (TEXT, DATE)
 Bounds = tuple[Any, Any]
 """Not above and not below any value; of a date the number of days."""
 
+_BothBounds = Callable[[pa.ChunkedArray, Mapping[str, str]], tuple[Bounds, Bounds]]
+"""Returns bounds that hold whoever computes the function, and what all such bounds include."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
@@ -107,11 +110,13 @@ class Function:
         """Whether versions of Java may make different values of one."""
         return self.name in (_LOWER, _UPPER)
 
-    def bounds(self, column: pa.ChunkedArray) -> Bounds | None:
+    def bounds(self, column: pa.ChunkedArray, *, is_certain: bool = False) -> Bounds | None:
         """Return bounds of what it makes of values; None where there are none but nulls.
 
         Args:
             column: Of a type that it takes.
+            is_certain: Whether they are those that all other bounds include, whichever session has
+                made them, and not those that include all others.
         """
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -120,7 +125,8 @@ class Function:
             return None
         for taken, (_, bounds) in _FUNCTIONS[self.name].items():
             if _IS_OF[taken](column.type):
-                return bounds(found, dict(self.options))
+                outer, inner = bounds(found, dict(self.options))
+                return inner if is_certain else outer
         raise AssertionError(f"{self} of {column.type}")
 
     def values(self, column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -258,35 +264,36 @@ def _ends(values: pa.Array) -> Bounds:
     return low.as_py(), high.as_py()
 
 
-def _by_values(name: str) -> Callable[[pa.ChunkedArray, Mapping[str, str]], Bounds]:
+def _by_values(name: str) -> _BothBounds:
     """Return bounds of an exact function, of each value."""
 
-    def bounds(column: pa.ChunkedArray, options: Mapping[str, str]) -> Bounds:
-        return _ends(_EXACT[name](pc.unique(column), options))
+    def bounds(column: pa.ChunkedArray, options: Mapping[str, str]) -> tuple[Bounds, Bounds]:
+        found = _ends(_EXACT[name](pc.unique(column), options))
+        return found, found
 
     return bounds
 
 
-def _cased_bounds(name: str) -> Callable[[pa.ChunkedArray, Mapping[str, str]], Bounds]:
+def _cased_bounds(name: str) -> _BothBounds:
     """Return bounds of `lower` or `upper`."""
 
-    def bounds(column: pa.ChunkedArray, options: Mapping[str, str]) -> Bounds:
+    def bounds(column: pa.ChunkedArray, options: Mapping[str, str]) -> tuple[Bounds, Bounds]:
         texts = _texts(column)
         is_plain = pc.string_is_ascii(texts)
         plain = texts.filter(is_plain)
         lows: list[str] = []
         highs: list[str] = []
+        ends: list[str] = []
         if len(plain):
-            low, high = _ends(_EXACT[name](plain, options))
-            lows.append(low)
-            highs.append(high)
+            ends += _ends(_EXACT[name](plain, options))
         for text in texts.filter(pc.invert(is_plain)).to_pylist():
             known = _certain(name).match(text)
             assert known is not None, text
             made = _CASES[name](known[0])
             lows.append(made)
             highs.append(made if len(known[0]) == len(text) else made + _GREATEST)
-        return min(lows), max(highs)
+        outer = min([*ends, *lows]), max([*ends, *highs])
+        return outer, (min([*ends, *highs]), max([*ends, *lows]))
 
     return bounds
 
@@ -433,7 +440,7 @@ def _added(sign: int) -> Callable[..., npt.NDArray[np.int64]]:
 
 def _of_times(
     per_second: int, text: Callable[[int, Mapping[str, str]], Any], unknown: Bounds
-) -> Callable[[pa.ChunkedArray, Mapping[str, str]], Bounds]:
+) -> _BothBounds:
     """Return bounds of a function that grows with the local time, in any zone.
 
     Args:
@@ -442,12 +449,13 @@ def _of_times(
         unknown: Where it is not known what it makes.
     """
 
-    def bounds(column: pa.ChunkedArray, options: Mapping[str, str]) -> Bounds:
-        low, high = (each // per_second for each in _ends(column.cast(pa.int64())))
-        low, high = low - _OFFSET_S, high + _OFFSET_S
+    def bounds(column: pa.ChunkedArray, options: Mapping[str, str]) -> tuple[Bounds, Bounds]:
+        least, greatest = (each // per_second for each in _ends(column.cast(pa.int64())))
+        low, high = least - _OFFSET_S, greatest + _OFFSET_S
         if low < _LEAST_S or high >= _END_S:
-            return unknown
-        return text(low, options), text(high, options)
+            return unknown, unknown[::-1]
+        outer = text(low, options), text(high, options)
+        return outer, (text(least + _OFFSET_S, options), text(greatest - _OFFSET_S, options))
 
     return bounds
 
@@ -484,7 +492,7 @@ _EXACT: Mapping[str, Callable[..., pa.Array]] = {
 }
 """What is made of values, which is the same in any session but for uncertain characters."""
 
-_Taken = Mapping[str, tuple[pa.DataType, Callable[[pa.ChunkedArray, Mapping[str, str]], Bounds]]]
+_Taken = Mapping[str, tuple[pa.DataType, _BothBounds]]
 
 _ANY_TEXT = ("", _GREATEST)
 _ANY_INT = (-_INT_MAX - 1, _INT_MAX)

@@ -278,6 +278,7 @@ def validate(
                 wanted,
                 snapshot.committed.is_committed,
                 fills_partial_rows=False,
+                is_certain=True,
             ),
             engine,
             is_shared=config.has_foreign_writers,

@@ -3,6 +3,7 @@
 import datetime
 import random
 import zoneinfo
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -38,9 +39,12 @@ def made(call: str, values: list[object], kind: pa.DataType) -> list[object]:
     return list(found)
 
 
-def bounds(call: str, values: list[object], kind: pa.DataType | None = None) -> tuple[str, str]:
+def bounds(
+    call: str, values: list[object], kind: pa.DataType | None = None, *, is_certain: bool = False
+) -> tuple[Any, Any]:
     _, function = spark_functions.call_of(call)
-    found = function.bounds(pa.chunked_array([pa.array(values, kind)]))
+    column = pa.chunked_array([pa.array(values, kind)])
+    found = function.bounds(column, is_certain=is_certain)
     assert found is not None
     return found
 
@@ -92,9 +96,11 @@ def test_case_is_that_of_python_and_its_bounds_have_what_other_versions_make(nam
     assert made(f"{name}(c)", [*texts], pa.string()) == [case(text) for text in texts]
     for text in texts:
         low, high = bounds(f"{name}(c)", [text, None])
+        least, greatest = bounds(f"{name}(c)", [text], is_certain=True)
         known = case(text)
         for other in (known, known.replace(FINAL, MIDDLE), known.replace(MIDDLE, FINAL)):
             assert low <= other <= high, (text, other)
+            assert greatest <= other <= least, (text, other)
     for each in (new, georgian, cherokee):
         low, high = bounds(f"{name}(c)", [each])
         assert low <= each <= high
@@ -123,6 +129,11 @@ ZONES = ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Berlin", "Asi
 PATTERNS = {"yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S", "yyyy-MM-dd": "%Y-%m-%d", "yyyyMM": "%Y%m"}
 
 
+def local_texts(seconds: list[int], zone: zoneinfo.ZoneInfo, pattern: str) -> list[str]:
+    times = (EPOCH + datetime.timedelta(seconds=each) for each in seconds)
+    return [each.astimezone(zone).strftime(PATTERNS[pattern]) for each in times]
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_bounds_of_times_hold_in_every_zone(pattern: str) -> None:
     chance = random.Random(7)
@@ -131,6 +142,7 @@ def test_bounds_of_times_hold_in_every_zone(pattern: str) -> None:
         times = [each * 1_000_000 for each in seconds]
         kind = pa.timestamp("us", "UTC")
         texts = bounds(f"from_unixtime(c, '{pattern}')", [*seconds])
+        inner = bounds(f"from_unixtime(c, '{pattern}')", [*seconds], is_certain=True)
         assert bounds(f"date_format(c, '{pattern}')", [*times], kind) == texts
         years = bounds("year(c)", [*times], kind)
         days = bounds("to_date(c)", [*times], kind)
@@ -138,6 +150,8 @@ def test_bounds_of_times_hold_in_every_zone(pattern: str) -> None:
             for second in seconds:
                 local = (EPOCH + datetime.timedelta(seconds=second)).astimezone(zone)
                 assert texts[0] <= local.strftime(PATTERNS[pattern]) <= texts[1]
+                assert inner[0] >= min(local_texts(seconds, zone, pattern))
+                assert inner[1] <= max(local_texts(seconds, zone, pattern))
                 assert years[0] <= local.year <= years[1]
                 assert days[0] <= (local.date() - EPOCH_DAY).days <= days[1]
 

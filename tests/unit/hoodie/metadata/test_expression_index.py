@@ -239,6 +239,13 @@ def test_validation_finds_what_an_index_excludes(tmp_path: Path) -> None:
     assert {(each.column, each.is_relied_on) for each in found.statistics} == {("upper(b)", True)}
 
 
+def test_texts_whose_case_is_uncertain_are_in_bounds_that_are_found_right(tmp_path: Path) -> None:
+    indexed = Kept(tmp_path / "t", "shared")
+    indexed.write([row(number, f"Z{SIGMA}") for number in range(6)])
+    assert {each.high for each in indexed.entries().of_partitions.values()} == {"z\U0010ffff"}
+    indexed.check()
+
+
 def test_metadata_table_is_compacted_with_the_index_in_it(tmp_path: Path) -> None:
     indexed = Kept(tmp_path / "t")
     indexed.commits_max = 4
