@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import parquet as pq
 
-from hoodie import environment, table
+from hoodie import environment, errors, table
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType
@@ -603,3 +603,62 @@ def test_column_that_apache_hudi_adds_does_not_make_older_partitions_wrong(
         for where in ("added IS NULL", "added = 3", "added > 5", "id = 'key-004'"):
             expected = judge.read(path, Query(where=where))
             assert_same_rows(peer_ours.read(path, "--where", where), expected, KEY)
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow, without partitions"])
+def test_plan_of_apache_hudi_is_left_to_it_and_its_index_is_kept_up(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    """T-I16: our indexer beside its plan; our writers write before, and after it was executed."""
+    made = TABLES[kind]
+    path = tmp_path / "table"
+    ours = shared(path, made)
+    options = made.shared_options(filesystem_lock()) | ASYNC
+    planned = judge.schedule_index(path, [BLOOM_FILTERS], options)
+    assert planned is not None
+    with pytest.raises(errors.ConflictError, match="was planned by another engine"):
+        build(path, [BLOOM_FILTERS], lambda what: None)
+    ours.write(path, rows_of(range(3), 8), "upsert")
+    judge.run_index(path, planned, options)
+    assert build(path, [BLOOM_FILTERS], lambda what: None) == results.IndexResult()
+    ours.write(path, rows_of(range(8, 16), 9), "upsert")
+    check_shared(judge, path, {"files", BLOOM_FILTERS})
+
+
+def planned_by_ours(path: Path, names: Sequence[str]) -> str:
+    """Leave a plan whose builder has died, and return its time."""
+    found: list[str] = []
+
+    def die(what: str) -> None:
+        if "reading" in what:
+            opened = table.open_table(str(path), environment.system(parallelism=1))
+            found.extend(each.instant.requested_time for each in opened.pending_indexes())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(path, names, die)
+    (planned,) = found
+    return planned
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow, without partitions"])
+def test_apache_hudi_builds_beside_a_plan_of_ours_which_is_given_up(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    """T-I16: its indexer makes a plan of its own, and does not execute ours, which has begun."""
+    made = TABLES[kind]
+    path = tmp_path / "table"
+    ours = shared(path, made)
+    options = made.shared_options(filesystem_lock()) | ASYNC
+    planned = planned_by_ours(path, [BLOOM_FILTERS])
+    theirs = judge.schedule_index(path, [BLOOM_FILTERS], options)
+    assert theirs is not None
+    with pytest.raises(JudgeError, match="No requested index instant found"):
+        judge.run_index(path, planned, options)
+    judge.run_index(path, theirs, options)
+    ours.write(path, rows_of(range(8, 16), 9), "upsert")
+    assert build(path, [BLOOM_FILTERS], lambda what: None) == results.IndexResult()
+    ours.write(path, rows_of(range(3, 6), 10), "upsert")
+    indexing = [each for each in judge.timeline(path) if each.action == "indexing"]
+    assert [each.requested_time for each in indexing] == [theirs]
+    check_shared(judge, path, {"files", BLOOM_FILTERS})

@@ -91,9 +91,12 @@ def give_up(
         return ()
     try:
 
-        def decide(scope: table_lock.LockScope) -> Sequence[str]:
+        def decide(scope: table_lock.LockScope) -> Sequence[str] | None:
             is_ours = admission.holding(scope, opened.heartbeat)
             is_ours()
+            if opened.requested_time not in scope.timeline.pending_times:
+                # Where the lock is given to all it may have been completed while it was taken over.
+                return None
             config = table_properties.load(client.storage, client.clock)
             names = [each for each in found.plan.names if each not in config.metadata_partitions]
             left = _take_out(client, scope, names, config, is_ours)
@@ -104,6 +107,8 @@ def give_up(
             return left
 
         left = client.lock.decide(decide)
+        if left is None:
+            return ()
         with client.lock.scope() as scope:
             for each in (opened.inflight, opened.requested):
                 admission.holding(scope, opened.heartbeat)()

@@ -102,17 +102,19 @@ def gather(
         FormatError: A file is broken.
         StorageError: The storage failed.
     """
+    # Tables are opened by one configuration, and writes begun by another.
+    is_prepared = config == opened.prepared_for == opened.config
     filters: Mapping[str, bloom_filters.StoredFilter] = {}
     if file_statistics.BLOOM_FILTERS in config.metadata_partitions_kept_up:
         paths = metadata_records.base_files(stat.path for stat in metadata.stats)
         # Whoever knew of the filters from the beginning has written them.
         read = key_footers.read_filters
-        if config != opened.prepared_for:
+        if not is_prepared:
             read = key_footers.read_or_made_filters
         filters = read(client.storage, paths, client.parallelism)
     statistics: Mapping[str, tuple[ColumnStatistics, ...]] = {}
     # One that was dropped and made again may have another function under its old name.
-    may_differ = config != opened.prepared_for or bool(file_statistics.expressions_of(config))
+    may_differ = not is_prepared or bool(file_statistics.expressions_of(config))
     if may_differ and file_statistics.is_needed(config):
         statistics = _statistics(client, opened, metadata, config)
     keys: Mapping[str, key_changes.KeyChanges] = {}

@@ -143,8 +143,29 @@ def test_writer_that_opened_the_table_before_uses_the_index_at_its_next_batch(
     indexed.check()
 
 
+def test_write_that_began_while_an_index_was_gone_completes_once_it_is_back(
+    tmp_path: Path,
+) -> None:
+    """T-I19: its table was opened before, when the index was there."""
+    indexed = Indexed(tmp_path / "t", KINDS["cow"])
+    small = indexed.small
+    indexed.build()
+    before = indexed.opened()
+    indexed.drop(*indexed.names)
+    session = before.begin_write(
+        small.options("early", **indexed.more, **BESIDE), list(rows_of(20, 26)[0])
+    )
+    assert isinstance(session, sessions.WriteSession)
+    written = small.write_files(session, rows_of(20, 26))
+    indexed.build()
+    session.commit(written)
+    indexed.check()
+
+
 @pytest.mark.parametrize(
-    ("name", "where"), [(PARTITION_STATS, "a < 100"), (RECORD_INDEX, "id = '3'")]
+    ("name", "where"),
+    [(PARTITION_STATS, "a < 100"), (RECORD_INDEX, "id = '3'")],
+    ids=[PARTITION_STATS, RECORD_INDEX],
 )
 def test_table_that_was_opened_before_finds_all_rows_while_an_index_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str
