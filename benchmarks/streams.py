@@ -3,8 +3,9 @@
     .venv/bin/python benchmarks/streams.py [--commits N] [--rows N] [--ours-alone] [--results FILE]
 
 A table is written by this process, ten rows a commit, and read by a streaming query in another one,
-which triggers as fast as it can. The next commit waits until the rows of the last have come. Both
-sides read tables that are alike: of Apache Hudi on Spark 3.5, and of this project on its Spark.
+which triggers as fast as it can. The next commit waits until the rows of the last have come. All
+read tables that are alike: Apache Hudi on Spark 3.5, and this project on its Spark, and by threads
+of a process that asks for changes from position to position.
 """
 
 import argparse
@@ -91,10 +92,11 @@ Written by `benchmarks/streams.py` on {date}.
 Milliseconds from the return of a commit of ten rows, to a table of {rows:,} rows in {buckets}
 buckets, until a streaming query in another process has its rows in `foreachBatch`; {commits}
 commits, of which each waits for the one before. Both queries trigger as fast as they can, on
-{cores} cores; the tables are written by this project.
+{cores} cores; the tables are written by this project. By threads a process has the rows that asks
+each 5 ms for changes since its position. A ratio is Apache Hudi's median over ours.
 
-| table | ours, median | 95 % | Apache Hudi, median | 95 % | ratio of medians |
-|---|---:|---:|---:|---:|---:|
+| table | by threads | 95 % | on Spark | 95 % | Apache Hudi | 95 % | ratio, threads | ratio, Spark |
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
 
@@ -218,6 +220,11 @@ def ours() -> tuple[Path, dict[str, Any]]:
     return Path(sys.executable), {"format": "hoodie", "session": started}
 
 
+def by_threads() -> tuple[Path, dict[str, Any]]:
+    """Return the same without Spark."""
+    return Path(sys.executable), {"format": "threads", "session": None}
+
+
 def theirs(folder: Path) -> tuple[Path, dict[str, Any]]:
     """Return the Python of Apache Hudi's Spark, and what its session is started with."""
     settings = Settings(
@@ -262,13 +269,16 @@ def page(*, commits_: int, rows: int, is_ours_alone: bool) -> Iterator[str]:
     for number, case in enumerate(CASES):
         CONSOLE.print(case.title)
         folder = WORK / str(number)
-        of_ours = latencies_ms(case, ours(), folder, commits_, rows)
-        compared = "| | |"
+        found = [
+            latencies_ms(case, side, folder, commits_, rows) for side in (by_threads(), ours())
+        ]
+        compared = "| | | |"
         if not is_ours_alone:
             of_theirs = latencies_ms(case, theirs(WORK), folder, commits_, rows)
-            ratio = statistics.median(of_theirs) / statistics.median(of_ours)
-            compared = f"{_shown(of_theirs)} | {ratio:.1f} |"
-        yield f"| {case.title} | {_shown(of_ours)} | {compared}\n"
+            theirs_ms = statistics.median(of_theirs)
+            ratios = " | ".join(f"{theirs_ms / statistics.median(each):.1f}" for each in found)
+            compared = f"{_shown(of_theirs)} | {ratios} |"
+        yield f"| {case.title} | {' | '.join(map(_shown, found))} | {compared}\n"
 
 
 def _shown(found_ms: Sequence[float]) -> str:

@@ -176,9 +176,12 @@ def _read_fixed(
 def _read_record(
     cursor: avro_cursor.Cursor, data: pa.Buffer, column: avro_types.Column, present: Flags | None
 ) -> pa.Array:
-    arrays = [read(cursor, data, each, present) for each in column.inner]
+    arrays = []
+    for each in column.inner:
+        values = read(cursor, data, each, present)
+        # Fields that are never null are not in absent rows either: Arrow casts no such structs.
+        arrays.append(values if each.arrow.nullable else _without_nulls(values))
     valid = None if present is None else _bitmap(present)
-    # Arrow's constructor of structs refuses nulls in fields that have none, also in absent rows.
     return pa.Array.from_buffers(column.type, len(cursor.at), [valid], children=arrays)
 
 
@@ -390,6 +393,17 @@ def _flat(type_: pa.DataType, values: np.ndarray, present: Flags | None) -> pa.A
     valid = None if present is None else _bitmap(present)
     count = len(values)
     return pa.Array.from_buffers(type_, count, [valid, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _without_nulls(values: pa.Array) -> pa.Array:
+    """Return values with anything in the place of nulls."""
+    if not values.null_count:
+        return values
+    assert not values.offset, values.offset
+    if pa.types.is_struct(values.type):
+        fields = [values.field(place) for place in range(values.type.num_fields)]
+        return pa.Array.from_buffers(values.type, len(values), [None], children=fields)
+    return pa.Array.from_buffers(values.type, len(values), [None, *values.buffers()[1:]])
 
 
 def _bitmap(present: Flags) -> pa.Buffer:
