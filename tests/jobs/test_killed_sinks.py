@@ -56,5 +56,5 @@ def test_killed_driver_publishes_nothing(tmp_path: Path, moment: Callable[[Path]
     assert start(table, 1000).wait(WAIT_S) == 0, (tmp_path / "log.txt").read_text()
     opened = hoodie.open_table(str(table))
     assert opened.scan().count() == 1000
-    states = opened.inspect.timeline()["state"].to_pylist()
-    assert states.count("COMPLETED") >= 1
+    # Rows that the first one has put aside are no part of it.
+    assert is_staged(table)
