@@ -35,9 +35,9 @@ def test_page(spark: SparkSession, tmp_path: Path) -> None:
     ]
     left = [("334e26e9", 19.1), ("9909a8b1", 339.0), ("e96c4396", 27.7)]
     assert run(changes, scope) == left
-    count, files, instant = run(distributed, scope)  # type: ignore[misc] # A tuple, of the page.
-    assert (count, files) == (4, 2)
+    rides_written = run(distributed, scope)
     rides = hoodie.open_table(str(tmp_path / "rides"))
-    assert rides.inspect.timeline()["requested"].to_pylist() == [instant]
+    (instant,) = rides.inspect.timeline()["requested"].to_pylist()
+    assert rides_written == (4, 2, instant)
     assert rides.scan().count() == 4
     assert run(stream, scope) == left

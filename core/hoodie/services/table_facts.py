@@ -54,8 +54,8 @@ def _bucket_engine(config: table_config.TableConfig) -> str:
     match config.index_kind:
         case table_config.IndexKind.BUCKET:
             return "SIMPLE"
-        case table_config.IndexKind.CONSISTENT_HASHING as kind:
-            return kind.value
+        case table_config.IndexKind.CONSISTENT_HASHING:
+            return table_config.IndexKind.CONSISTENT_HASHING.value
         case _:
             return ""
 

@@ -144,7 +144,8 @@ def _write_once(
 
 def _checked_session(frame: DataFrame) -> SparkSession:
     spark = frame.sparkSession
-    if not isinstance(spark, SparkSession) or not hasattr(spark, "sparkContext"):
+    # One of Spark Connect has none.
+    if not hasattr(spark, "sparkContext"):
         raise errors.UnsupportedError(
             "frames.write needs a session of this process, and this one is of Spark Connect: use "
             "df.write.format('hoodie')"
