@@ -143,7 +143,7 @@ def path_of(storage: protocol.Storage, location: str) -> str:
     if not location.startswith(prefix):
         raise errors.FormatError(
             f"the mirror of {storage.uri} names {location}, which is not in the table: the table "
-            f"was moved or copied; delete its folder {states.FOLDER} to have it mirrored anew"
+            f"was moved or copied; delete its folder {states.FOLDER} to have it mirrored again"
         )
     return location.removeprefix(prefix)
 

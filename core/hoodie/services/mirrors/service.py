@@ -178,7 +178,9 @@ def _check(
     newest = table.current_snapshot()
     is_ours = table.properties.get(states.MIRROR_KEY) == states.MIRROR_VERSION
     if not is_ours or (newest is not None and _time_of(newest) is None):
-        what = "an Iceberg table that is no mirror" if not is_ours else "a snapshot of another one"
+        what = (
+            "an Iceberg table that is not a mirror" if not is_ours else "a snapshot of another one"
+        )
         raise errors.ConfigurationError(
             f"{uri} has {what} in {place.folder} ({table.metadata_location}): another program "
             f"commits to it; have it stop, and move the folder {states.FOLDER} away to have the "
@@ -189,7 +191,7 @@ def _check(
         raise errors.ConflictError(
             f"the mirror of {uri} has followed it up to {mirrored}, and its newest instant "
             f"completed at {state.completion_time}: the mirror is of another table that was there, "
-            f"or the table is an older copy; delete the folder {states.FOLDER} to mirror it anew"
+            f"or the table is an older copy; delete the folder {states.FOLDER} to mirror it again"
         )
 
 
@@ -411,7 +413,7 @@ def _grow(target: manager.Target, transaction: Any, schema: Schema) -> None:  # 
     except entries.INCOMPATIBLE as error:
         raise errors.UnsupportedError(
             f"the columns of {target.storage.uri} changed in a way that an Iceberg table cannot "
-            f"({error}); delete its folder {states.FOLDER} to have it mirrored anew"
+            f"({error}); delete its folder {states.FOLDER} to have it mirrored again"
         ) from error
 
 

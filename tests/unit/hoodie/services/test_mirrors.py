@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hudi
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
@@ -61,6 +62,17 @@ def test_a_mirror_is_read_without_hudi_and_follows_the_table(tmp_path: Path) -> 
     assert len(mirrors.rows(tmp_path / "t", done.snapshot_id)) == 3
 
 
+def test_other_readers_of_hudi_pass_a_mirror_by(tmp_path: Path) -> None:
+    """For hudi-rs, which lists folders; Apache Hudi is asked in `tests/conformance`."""
+    table = trips(tmp_path / "t")
+    table.upsert([*rows("1"), *rows("2", city="Rome")])
+    mirror(table)
+    mirror(table, catalog=values.Catalog(name=f"sqlite:///{tmp_path}/c.db", table="a.b"))
+    other = hudi.HudiTableBuilder.from_base_uri(str(tmp_path / "t")).build()
+    assert sum(each.num_rows for each in other.read()) == 2
+    assert table._target.storage.names("metadata/a-b")
+
+
 def test_what_has_not_changed_is_not_mirrored_twice(tmp_path: Path) -> None:
     table = trips(tmp_path / "t")
     table.upsert(rows("1"))
@@ -96,7 +108,7 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
     table = trips(tmp_path / "t")
     table.upsert(rows("1"))
     done = table.maintain.mirror(dry_run=True)
-    assert "would name 1 base files" in done.summary
+    assert "would name 1 base file as of" in done.summary
     assert not (tmp_path / "t" / "metadata").exists()
     assert table.consumers() == []
 
@@ -327,7 +339,7 @@ def test_foreign_metadata_are_left_alone(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     del content["properties"][states.MIRROR_KEY]
     path.write_text(json.dumps(content))
-    with pytest.raises(errors.ConfigurationError, match="an Iceberg table that is no mirror"):
+    with pytest.raises(errors.ConfigurationError, match="an Iceberg table that is not a mirror"):
         mirror(table)
     path.write_text("{}")
     with pytest.raises(errors.FormatError, match="is not the metadata of a mirror"):
