@@ -26,6 +26,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 from pyiceberg.transforms import IdentityTransform
@@ -346,7 +347,7 @@ def _committed(
     with table.transaction() as transaction:
         if is_grown:
             _grow(target, transaction, schema)
-        mapping = transaction.table_metadata.name_mapping()
+        mapping = transaction.table_metadata.name_mapping() or NameMapping([])
         named = entries.naming_all(mapping, footers, target.config.name)
         if named is not None:
             transaction.set_properties({_MAPPING_KEY: named.model_dump_json()})
