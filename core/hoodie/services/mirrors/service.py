@@ -15,6 +15,7 @@ newest snapshot is of the table as it is then, and those are dropped of which fi
 """
 
 import contextlib
+import functools
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
 from hoodie import environment, errors
+from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past
 from hoodie.format import file_names
 from hoodie.maintenance import consumers
@@ -130,7 +132,7 @@ def mirror(
             is_held = False
             continue
         try:
-            table = _committed(target, place, table, change)
+            table = _committed(target, place, table, change, env.engine)
         except CommitFailedException as error:
             logger.info("%s: %s: another process mirrors it", target.storage.uri, error)
             continue
@@ -329,6 +331,7 @@ def _committed(
     place: places.Place,
     table: iceberg_table.Table | None,
     change: _Change,
+    engine: Engine,
 ) -> iceberg_table.Table:
     """Commit a change, if there is one, and return the mirror.
 
@@ -336,7 +339,7 @@ def _committed(
         CommitFailedException: Another process committed first.
     """
     schema = entries.schema_of(target.schema.arrow, target.config.name)
-    footers = [entries.read_footer(target.storage, each) for each in change.added]
+    footers = engine.map(functools.partial(entries.read_footer, target.storage), change.added)
     if table is None:
         table = place.create(schema, _spec(target, schema), _PROPERTIES | _mapping(schema))
     properties = _stated(change.state)
