@@ -8,6 +8,7 @@ import sys
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyiceberg.table import StaticTable
 
 import hoodie
 from hoodie import errors
@@ -67,6 +68,27 @@ def test_every_part_of_a_table_is_opened_with_the_options(options: dict[str, str
     )
     assert there.stdout.strip() == b"4"
     assert "secret" not in repr(opened) + repr(opened.scan()) + opened.uri
+
+
+def test_a_mirror_is_written_with_the_options_and_has_none_of_them(
+    options: dict[str, str],
+) -> None:
+    uri = "s3://options/lake/mirrored"
+    made = hoodie.create_table(
+        uri, COLUMNS, "id", table_type="cow", foreign_writers=False, storage_options=options
+    )
+    made.upsert(ROWS)
+    location = made.maintain.mirror().detail.location
+    known = {
+        "s3.endpoint": options["aws_endpoint_url"],
+        "s3.access-key-id": options["aws_access_key_id"],
+        "s3.secret-access-key": options["aws_secret_access_key"],
+        "s3.region": options["aws_region"],
+    }
+    found = StaticTable.from_metadata(uri, known)
+    assert found.metadata_location == location
+    assert found.scan().to_arrow().num_rows == 10
+    assert options["aws_secret_access_key"] not in found.metadata.model_dump_json()
 
 
 @pytest.mark.parametrize("given", [{}, {"timeout": "30s"}, {"aws_region": "us-east-1"}])

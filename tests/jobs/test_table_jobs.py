@@ -474,10 +474,10 @@ def test_metadata_table_is_made_rebuilt_and_dropped(workshop: Workshop) -> None:
 def test_a_mirror_is_made_and_brought_up_to_date(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "1,r1,1,x\n2,r2,1,x\n"))
     told = workshop.run(workshop.spec(job_specs.Mirror(kept=2)))
-    assert "snapshots kept, 0 dropped" in told.reason
+    assert "1 snapshot kept, 0 dropped" in told.reason
     workshop.write(workshop.file("2", "1,r1,2,x\n"), attempt=2)
     told = workshop.run(workshop.spec(job_specs.Mirror(kept=2), attempt=2))
-    assert "have rows in log files alone" in told.findings[0]
+    assert "rows in log files alone" in told.findings[0]
     workshop.run(workshop.spec(COMPACT, attempt=3))
     told = workshop.run(workshop.spec(job_specs.Mirror(kept=2), attempt=4))
     assert (told.files, told.findings) == (2, ())

@@ -18,7 +18,7 @@ not hold it back any more.
 Without --catalog the Iceberg table is in the table's folder alone (metadata/, with
 version-hint.text). --catalog takes the name of a catalog that PyIceberg is configured with, or the
 URI of a REST or SQL catalog, whose options are PyIceberg's. Needs the package pyiceberg:
-pip install 'hudi-operator[iceberg]'.
+pip install 'hudi-operator\\[iceberg]'.
 """
 EXAMPLES = """Examples:
 

@@ -106,7 +106,7 @@ def _catalog_options(catalog: values.Catalog) -> dict[str, str]:
     return {"type": kind, "uri": catalog.name} | dict(catalog.options)
 
 
-class StorageIO(iceberg_io.FileIO):  # type: ignore[misc] # PyIceberg's is untyped in part.
+class StorageIO(iceberg_io.FileIO):
     """PyIceberg's files, in a table's storage."""
 
     def __init__(self, storage: protocol.Storage) -> None:
@@ -143,12 +143,12 @@ def path_of(storage: protocol.Storage, location: str) -> str:
     if not location.startswith(prefix):
         raise errors.FormatError(
             f"the mirror of {storage.uri} names {location}, which is not in the table: the table "
-            f"was moved or copied; delete its folder {states.FOLDER} to have it mirrored anew"
+            f"was moved or copied; delete its folder {states.FOLDER} to have it mirrored again"
         )
     return location.removeprefix(prefix)
 
 
-class _Input(iceberg_io.InputFile):  # type: ignore[misc]
+class _Input(iceberg_io.InputFile):
     def __init__(self, location: str, storage: protocol.Storage, path: str) -> None:
         super().__init__(location)
         self._storage, self._path = storage, path
@@ -167,7 +167,7 @@ class _Input(iceberg_io.InputFile):  # type: ignore[misc]
         return io.BytesIO(self._storage.read(self._path))
 
 
-class _Output(iceberg_io.OutputFile):  # type: ignore[misc]
+class _Output(iceberg_io.OutputFile):
     def __init__(self, location: str, storage: protocol.Storage, path: str) -> None:
         super().__init__(location)
         self._storage, self._path = storage, path
@@ -237,6 +237,7 @@ class FolderPlace:
 
     def point(self, table: iceberg_table.Table) -> None:
         """Write the hint, unless it names this version or a later one."""
+        assert isinstance(table.catalog, _Versions), table
         version = table.catalog.version
         with contextlib.suppress(errors.AlreadyExistsError, errors.ConflictError):
             try:
@@ -292,8 +293,8 @@ class _Versions(noop.NoopCatalog):
             if self._storage.read(path) != content:
                 raise CommitFailedException(str(error)) from error
         self.version += 1
-        return iceberg_table.CommitTableResponse(
-            **{"metadata": after, "metadata-location": location_of(self._storage, path)}
+        return iceberg_table.CommitTableResponse.model_validate(
+            {"metadata": after, "metadata-location": location_of(self._storage, path)}
         )
 
 

@@ -15,6 +15,7 @@ newest snapshot is of the table as it is then, and those are dropped of which fi
 """
 
 import contextlib
+import functools
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +27,14 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 
 from hoodie import environment, errors
+from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past
 from hoodie.format import file_names
 from hoodie.maintenance import consumers
@@ -129,7 +132,7 @@ def mirror(
             is_held = False
             continue
         try:
-            table = _committed(target, place, table, change)
+            table = _committed(target, place, table, change, env.engine)
         except CommitFailedException as error:
             logger.info("%s: %s: another process mirrors it", target.storage.uri, error)
             continue
@@ -178,7 +181,9 @@ def _check(
     newest = table.current_snapshot()
     is_ours = table.properties.get(states.MIRROR_KEY) == states.MIRROR_VERSION
     if not is_ours or (newest is not None and _time_of(newest) is None):
-        what = "an Iceberg table that is no mirror" if not is_ours else "a snapshot of another one"
+        what = (
+            "an Iceberg table that is not a mirror" if not is_ours else "a snapshot of another one"
+        )
         raise errors.ConfigurationError(
             f"{uri} has {what} in {place.folder} ({table.metadata_location}): another program "
             f"commits to it; have it stop, and move the folder {states.FOLDER} away to have the "
@@ -189,7 +194,7 @@ def _check(
         raise errors.ConflictError(
             f"the mirror of {uri} has followed it up to {mirrored}, and its newest instant "
             f"completed at {state.completion_time}: the mirror is of another table that was there, "
-            f"or the table is an older copy; delete the folder {states.FOLDER} to mirror it anew"
+            f"or the table is an older copy; delete the folder {states.FOLDER} to mirror it again"
         )
 
 
@@ -326,6 +331,7 @@ def _committed(
     place: places.Place,
     table: iceberg_table.Table | None,
     change: _Change,
+    engine: Engine,
 ) -> iceberg_table.Table:
     """Commit a change, if there is one, and return the mirror.
 
@@ -333,7 +339,7 @@ def _committed(
         CommitFailedException: Another process committed first.
     """
     schema = entries.schema_of(target.schema.arrow, target.config.name)
-    footers = [entries.read_footer(target.storage, each) for each in change.added]
+    footers = engine.map(functools.partial(entries.read_footer, target.storage), change.added)
     if table is None:
         table = place.create(schema, _spec(target, schema), _PROPERTIES | _mapping(schema))
     properties = _stated(change.state)
@@ -344,7 +350,7 @@ def _committed(
     with table.transaction() as transaction:
         if is_grown:
             _grow(target, transaction, schema)
-        mapping = transaction.table_metadata.name_mapping()
+        mapping = transaction.table_metadata.name_mapping() or NameMapping([])
         named = entries.naming_all(mapping, footers, target.config.name)
         if named is not None:
             transaction.set_properties({_MAPPING_KEY: named.model_dump_json()})
@@ -411,7 +417,7 @@ def _grow(target: manager.Target, transaction: Any, schema: Schema) -> None:  # 
     except entries.INCOMPATIBLE as error:
         raise errors.UnsupportedError(
             f"the columns of {target.storage.uri} changed in a way that an Iceberg table cannot "
-            f"({error}); delete its folder {states.FOLDER} to have it mirrored anew"
+            f"({error}); delete its folder {states.FOLDER} to have it mirrored again"
         ) from error
 
 

@@ -97,9 +97,11 @@ def catalog_of(name: str | None, table: str | None, options: Mapping[str, str]) 
 def summary(done: Mirrored, *, is_dry_run: bool) -> str:
     """Return what became of a mirror, or would, as part of a sentence."""
     changed = f"{done.added:,} added, {done.removed:,} removed"
-    kept = f"{done.kept} snapshots kept, {done.dropped} dropped"
+    kept = f"{_count(done.kept, 'snapshot')} kept, {done.dropped} dropped"
     verb = "would name" if is_dry_run else "names"
-    return f"{verb} {done.files:,} base files as of {done.completion_time} ({changed}); {kept}"
+    return (
+        f"{verb} {_count(done.files, 'base file')} as of {done.completion_time} ({changed}); {kept}"
+    )
 
 
 def findings(done: Mirrored) -> tuple[str, ...]:
@@ -107,5 +109,10 @@ def findings(done: Mirrored) -> tuple[str, ...]:
     left = done.unmirrored
     if not left.groups:
         return ()
-    what = f"{left.groups:,} file groups have rows in log files alone ({left.log_bytes:,} bytes)"
-    return (f"{what}: they are in the mirror after a compaction",)
+    have = "has" if left.groups == 1 else "have"
+    what = f"{_count(left.groups, 'file group')} {have} rows in log files alone"
+    return (f"{what} ({left.log_bytes:,} bytes): they are in the mirror after a compaction",)
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
