@@ -205,6 +205,14 @@ bench-commits: setup setup-peer ## measure commits, their requests and contentio
 	@echo "==> Measuring what concurrency costs"
 	@$(BIN)/python benchmarks/contention.py
 
+ROWS ?= 10000000
+
+.PHONY: bench-lakes
+bench-lakes: setup ## run beside delta-rs and PyIceberg with ROWS=10000000 rows, in some 40 minutes; writes benchmarks/LAKES.md
+	@tools/setup_environment.sh lakes lakes-peer "delta-rs and PyIceberg (0.2 GB to fetch the first time)"
+	@echo "==> Running with $(ROWS) rows beside delta-rs and PyIceberg"
+	@$(BIN)/python benchmarks/lakes.py --rows $(ROWS)
+
 .PHONY: bench-memory
 bench-memory: setup ## compact a file group of 8 GiB and 2 GiB of log files within 1 GiB of memory, in some 20 minutes
 	@echo "==> Measuring the memory of a large compaction"

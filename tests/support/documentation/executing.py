@@ -85,12 +85,14 @@ class Reader:
             lines = (line.removeprefix("!") for line in code.splitlines())
             return self.shell("\n".join(lines)), None
         tree = ast.parse(self._here(code))
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        *_, last = [None, *tree.body]
+        if isinstance(last, ast.Expr):
+            tree.body.pop()
         printed = io.StringIO()
         shown = None
         with contextlib.redirect_stdout(printed):
             exec(compile(tree, "a cell", "exec"), self._scope)
-            if last is not None:
+            if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), "a cell", "eval"), self._scope)
                 is_shown = value is not None and not code.rstrip().endswith(";")
                 shown = self._there(repr(value)) if is_shown else None
