@@ -312,6 +312,12 @@ class TableConfig:
         return INDEX_KEY in self.properties or self.index_kind is not None
 
     @property
+    def was_upgraded(self) -> bool:
+        """Whether it was made as one of a version that is not read here."""
+        initial = self.properties.get("hoodie.table.initial.version", "")
+        return initial.isdecimal() and int(initial) < min(VERSIONS_READABLE)
+
+    @property
     def looks_keys_up(self) -> bool:
         """Whether writers find records by their keys in files, not by the keys alone."""
         return self.index is not None and not self.index.has_buckets

@@ -247,7 +247,9 @@ def _check_zone(target: manager.Target) -> None:
     zone = target.config.zone
     zone.check()
     timeline = active.listed(target.storage)
-    ahead_min = clock_evidence.offset_min(clock_evidence.of_table(target.storage, timeline), zone)
+    upgraded = target.config.was_upgraded
+    found = clock_evidence.of_table(target.storage, timeline, was_upgraded=upgraded)
+    ahead_min = clock_evidence.offset_min(found, zone)
     if ahead_min:
         where = "ahead of" if ahead_min > 0 else "behind"
         raise errors.ConfigurationError(

@@ -284,7 +284,8 @@ def _of_clocks(target: manager.Target, timeline: active.ActiveTimeline) -> Findi
     zone = target.config.time_zone
     if zone is None:
         return
-    found = clock_evidence.of_table(target.storage, timeline)
+    upgraded = target.config.was_upgraded
+    found = clock_evidence.of_table(target.storage, timeline, was_upgraded=upgraded)
     for instant, text in clock_evidence.findings(found, zone)[-_CLOCKS_MAX:]:
         yield _error(str(instant), text)
 

@@ -4,7 +4,8 @@ A completed file is created right after its completion time was given, and is ne
 the requested file of a write. So their modification times show in which zone a table in local time
 was written, and whether a time went back: other engines give the times of an hour twice when clocks
 are put back. Files that were copied since show neither, and their times are as far from the
-instants' as no zone is, or all alike.
+instants' as no zone is, or all alike. Nor do those of instants that an upgrade from table version 6
+or older has written again, requested file and completed file at one time.
 """
 
 import bisect
@@ -53,17 +54,20 @@ class Shown:
     requested_ms: int = 0
 
 
-def of_table(storage: Storage, timeline: active.ActiveTimeline) -> tuple[Shown, ...]:
+def of_table(
+    storage: Storage, timeline: active.ActiveTimeline, *, was_upgraded: bool = False
+) -> tuple[Shown, ...]:
     """Return a timeline's completed instants with their files' times, as they completed; a listing.
 
-    Those whose file is not there any more, or has no time, are left out.
+    Those whose file is not there any more, or has no time, are left out; and of a table that was
+    upgraded those that were written again then.
     """
     modified_ms = {info.name: info.modified_ms for info in storage.list(active.DIRECTORY)}
 
     def shown_ms(instant: instants.Instant) -> int:
         return modified_ms.get(instant_names.file_name(instant), 0)
 
-    return tuple(
+    found = tuple(
         Shown(
             instant=each,
             modified_ms=shown_ms(each),
@@ -75,6 +79,34 @@ def of_table(storage: Storage, timeline: active.ActiveTimeline) -> tuple[Shown, 
         for each in timeline.completed
         if shown_ms(each)
     )
+    return without_rewritten(found) if was_upgraded else found
+
+
+def without_rewritten(found: Sequence[Shown]) -> tuple[Shown, ...]:
+    """Return the instants that an upgrade has left as they were, of a table that had one.
+
+    Times of writes show which were written again: their files are nearer to each other than their
+    requests to their completions. Others were if they have the time of such a one.
+    """
+    moments_ms = sorted(each.modified_ms for each in found if _is_rewritten(each))
+
+    def is_near(at_ms: int) -> bool:
+        place = bisect.bisect_left(moments_ms, at_ms - _SAME_MS)
+        return place < len(moments_ms) and moments_ms[place] <= at_ms + _SAME_MS
+
+    return tuple(each for each in found if not is_near(each.modified_ms))
+
+
+def _is_rewritten(shown: Shown) -> bool:
+    if not shown.requested_ms:
+        return False
+    try:
+        took_ms = instants.parse_time(str(shown.instant.completion_time)) - instants.parse_time(
+            shown.instant.requested_time
+        )
+    except errors.InvalidInputError:
+        return False
+    return 2 * (shown.modified_ms - shown.requested_ms) < took_ms
 
 
 def offset_min(found: Sequence[Shown], zone: time_zones.TimeZone) -> int | None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from support.peer import chains, peer_ours, strangers
 from support.peer.judge import Gate, Judge, JudgeError, JudgeLostError, Query, Settings
 from support.peer.peer_cases import Model
-from support.peer.peer_options import PeerTable, filesystem_lock
+from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
 from support.peer.peer_rows import assert_same_rows
 
 _FRESH = 100
@@ -38,6 +38,8 @@ _EXPIRY_S = 5
 _WAIT_S = 60
 _POLL_S = 0.005
 _UNSUPPORTED = 21
+_READABLE = 8
+"""The first table version that we read."""
 
 
 class DifferenceError(AssertionError):
@@ -56,6 +58,7 @@ class Meeting:
         self.model = Model(table=by_key, schema=stranger.schema)
         self.counts: collections.Counter[str] = collections.Counter()
         self.looks = 0
+        self.is_restored = False
         self.kills = 0
         self._become(folder / "table", stranger.before or made)
 
@@ -126,6 +129,7 @@ class Meeting:
             print(f"    {step}: {error}", flush=True)
         else:
             self.counts[step.who] += 1
+        self._notice_upgrade()
         if (self.path / ".hoodie").exists():
             self._look(str(step))
 
@@ -246,9 +250,13 @@ class Meeting:
         return [key for key, each in self.model.rows.items() if str(each[name]) in wanted]
 
     def _learn(self) -> None:
-        """Have the dictionary hold what Apache Hudi reads: columns, too, that it may take back."""
+        """Have the dictionary hold what Apache Hudi reads.
+
+        So of columns, which a rollback takes back, or a statement adds that fails afterwards.
+        """
         found = self.judge.read(self.path)
-        columns = [each for each in self.stranger.columns if each.name in found.column_names]
+        known = {each.name: each for each in self.stranger.columns}
+        columns = [known.get(name) or _added(name) for name in found.column_names]
         self.stranger = replace(self.stranger, columns=columns)
         self.model.schema = self.stranger.schema
         self.model.rows = {}
@@ -274,9 +282,7 @@ class Meeting:
                     f"ON {pairs} WHEN MATCHED THEN DELETE"
                 )
             case _:
-                added = strangers.Column(
-                    name=f"added_{step.ts}", type=pa.int32(), value=lambda n, ts: n * ts
-                )
+                added = _added(f"added_{step.ts}")
                 self._sql(f"ALTER TABLE {name} ADD COLUMNS ({added.name} int)")
                 columns = (*self.stranger.columns, added)
                 self.stranger = replace(self.stranger, columns=columns)
@@ -296,6 +302,7 @@ class Meeting:
 
     def _restore(self, step: strangers.Step) -> None:
         """Make a savepoint, write, and go back to it."""
+        self.is_restored = True
         completed = [each for each in self.judge.timeline(self.path) if each.completion_time]
         writes = [each for each in completed if each.action in _WRITES]
         time_of = writes[-1].requested_time
@@ -312,7 +319,9 @@ class Meeting:
             self._learn()  # What came after that write is taken back, too.
 
     def _upgrade(self, how: str, step: strangers.Step, rows: pa.Table) -> None:
-        """Have Apache Hudi make a table of version 6 one of a later version."""
+        """Have Apache Hudi make a table of version 6 one of a later version, if it is not."""
+        if not self.is_refused:
+            return
         made = self.stranger.table
         later = made.occ_options(filesystem_lock()) | {"hoodie.write.auto.upgrade": "true"}
         if how == strangers.UPGRADED_BY[0]:
@@ -323,6 +332,15 @@ class Meeting:
             self._sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.path}'")
             self.judge.sql(f"CALL upgrade_table(table => '{name}', to_version => '{version}')")
         self._become(self.path, made)
+
+    def _notice_upgrade(self) -> None:
+        """See whether Apache Hudi has upgraded the table by itself, as its procedures do."""
+        if not self.is_refused or not (self.path / ".hoodie" / "hoodie.properties").exists():
+            return
+        version = int(table_properties(self.path)["hoodie.table.version"])
+        if self.made.table_version < _READABLE <= version:
+            self.counts["upgraded by the way"] += 1
+            self._become(self.path, replace(self.stranger.table, table_version=version))
 
     def _copy(self) -> None:
         """Have Apache Hudi copy a table without meta columns to one that has them."""
@@ -407,12 +425,12 @@ class Meeting:
 
     def _look_refused(self, step: str) -> None:
         """Have us refuse a table, by a sentence that names why and the way out."""
-        is_old = self.made.table_version < 8
+        is_old = self.made.table_version < _READABLE
         expected = ("version 6", "upgrade") if is_old else ("populate.meta.fields", "copy them")
         rows = self.folder / "refused.parquet"
         pq.write_table(self.stranger.rows(range(1), 1), rows)
         for command in (
-            ("read", self.path),
+            ("count", self.path),
             ("adopt", self.path, *self.stranger.adoption, "--dry-run"),
             ("write", self.path, "--input", rows),
             ("check", self.path),
@@ -427,9 +445,10 @@ class Meeting:
             raise DifferenceError(f"after {step}: hoodie {command[0]} does not refuse the table")
 
     def _mend_metadata(self) -> None:
-        """Make a metadata table again that a restore of Apache Hudi took a clean off."""
-        problem = peer_ours.hoodie("metadata", "status", self.path)["problem"]
-        if problem is not None and "lacks" in problem and "clean completed" in problem:
+        """Make a metadata table again that a restore of Apache Hudi took something off."""
+        problem = peer_ours.hoodie("metadata", "status", self.path)["problem"] or ""
+        is_known = "lacks" in problem and "clean completed" in problem
+        if is_known or (self.is_restored and "has no log file" in problem):
             peer_ours.hoodie("metadata", "init", self.path, "--rebuild", "--lock", "filesystem")
 
     def _look(self, step: str) -> None:
@@ -493,6 +512,11 @@ class Meeting:
             (each.stat().st_mtime for each in (self.path / ".hoodie").rglob("*")), default=0.0
         )
         time.sleep(max(0.0, newest + _EXPIRY_S - time.time()))
+
+
+def _added(name: str) -> strangers.Column:
+    """Return a column that a table is given after it was made."""
+    return strangers.Column(name=name, type=pa.int32(), value=lambda n, ts: n * ts)
 
 
 def _wait_for(is_so: Callable[[], bool]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hoodie.model import instants
+from hoodie.model import instants, table_config
 from hoodie.model.instants import Action, Instant, State
 from hoodie.model.time_zones import UTC_ZONE, TimeZone
 from hoodie.storage.memory import MemoryStorage, MemoryStore
@@ -19,6 +19,9 @@ HOUR_MS = 60 * MINUTE_MS
 SUMMER_MS = 1_780_000_000_000
 CHANGE_MS = 1_792_890_000_000
 """Clocks are put back from 03:00 to 02:00 in Berlin."""
+
+
+CONFIG = table_config.TableConfig(name="t", record_key_fields=("id",))
 
 
 def completed(time: instants.InstantTime) -> Instant:
@@ -223,3 +226,42 @@ def test_when_a_plan_was_requested_is_not_known() -> None:
     storage.create(path, b"{}")
     (found,) = clock_evidence.of_table(storage, active.listed(storage))
     assert not found.requested_ms
+
+
+def upgraded_instants(upgrade_ms: int) -> list[Shown]:
+    """Return instants of a table that was upgraded: its writes, and not a clean between them."""
+    first_ms = upgrade_ms - 45_000
+
+    def write(began_ms: int, took_ms: int, at_ms: tuple[int, int]) -> Shown:
+        instant = Instant(
+            requested_time=UTC_ZONE.format(began_ms),
+            action=Action.COMMIT,
+            state=State.COMPLETED,
+            completion_time=UTC_ZONE.format(began_ms + took_ms),
+        )
+        return Shown(instant=instant, requested_ms=at_ms[0], modified_ms=at_ms[1])
+
+    clean_ms = first_ms + 30_000
+    clean = replace(completed(UTC_ZONE.format(clean_ms)), action=Action.CLEAN)
+    return [
+        write(first_ms, 4_500, (upgrade_ms, upgrade_ms + 30)),
+        write(first_ms + 14_000, 2_000, (upgrade_ms + 31, upgrade_ms + 60)),
+        Shown(instant=clean, modified_ms=clean_ms),
+        write(first_ms + 38_000, 1_500, (upgrade_ms + 61, upgrade_ms + 62)),
+        write(upgrade_ms + 9_000, 800, (upgrade_ms + 9_000, upgrade_ms + 9_800)),
+    ]
+
+
+def test_instants_that_an_upgrade_has_written_again_tell_nothing() -> None:
+    """Seed 611 of the random tables: its commits seemed to be later than a clean before them."""
+    found = upgraded_instants(SUMMER_MS)
+    assert len(clock_evidence.went_back(found, UTC_ZONE)) == 2
+    left = clock_evidence.without_rewritten(found)
+    assert [found.index(each) for each in left] == [2, 4]
+    assert not clock_evidence.findings(left, UTC_ZONE)
+
+
+def test_upgraded_table_is_one_whose_first_version_is_older() -> None:
+    for version, was_upgraded in (("6", True), ("8", False), ("9", False), ("", False)):
+        properties = {"hoodie.table.initial.version": version}
+        assert replace(CONFIG, properties=properties).was_upgraded is was_upgraded
