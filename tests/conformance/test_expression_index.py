@@ -73,7 +73,7 @@ CHANGES: Sequence[tuple[str, pa.Table]] = (
     ("upsert", batch([0, 1, 7], 3, name=None)),
     ("delete", batch([2, 8], 9)),
     ("upsert", batch([6, 7], 1, name="Late")),
-    ("upsert", batch(range(15, 18), 11, name="STRAẞE")),
+    ("upsert", batch(range(15, 18), 11, name="STRASSE")),
 )
 
 
@@ -84,13 +84,24 @@ def by_index(where: str) -> Query:
 def indexed_by_sql(judge: Judge, path: Path, made: PeerTable) -> None:
     """Have Apache Hudi make a table and its expression indexes."""
     judge.write(path, FIRST, made.write_options())
-    peer_indexes.create(judge, path, MADE_BY_SQL)
+    peer_indexes.create(judge, path, {each: MADE_BY_SQL[each] for each in indexes_of(made)})
     peer_ours.hoodie("adopt", path, "--index", "simple", *LOCK)
 
 
-def kept(path: Path) -> Mapping[str, Entries]:
+def indexes_of(made: PeerTable) -> list[str]:
+    """Return the indexes of a table, by the names that SQL gives them.
+
+    In tables of version 8 Apache Hudi 1.2.0 fails to read numbers that are made of dates: it takes
+    them for dates.
+    """
+    is_old = made.table_version == 8
+    return [each for each in MADE_BY_SQL if not (is_old and each == "year_of_day")]
+
+
+def kept(path: Path, made: PeerTable) -> Mapping[str, Entries]:
     storage = environment.system(parallelism=1).open_storage(str(path))
-    return {name: entries(storage, name) for name in CALLS}
+    names = [f"expr_index_{each}" for each in indexes_of(made)]
+    return {name: entries(storage, name) for name in names}
 
 
 def check_look_ups(judge: Judge, path: Path) -> None:
@@ -118,30 +129,14 @@ def test_what_we_keep_up_is_what_apache_hudi_makes_of_the_same_files(
     for operation, rows in CHANGES:
         ours.write(path, rows, operation)
     check_look_ups(judge, path)
-    found = kept(path)
-    peer_indexes.drop(judge, path, MADE_BY_SQL)
-    peer_indexes.create(judge, path, MADE_BY_SQL)
-    for name, right in kept(path).items():
+    found = kept(path, made)
+    wanted = {index: MADE_BY_SQL[index] for index in indexes_of(made)}
+    peer_indexes.drop(judge, path, wanted)
+    peer_indexes.create(judge, path, wanted)
+    for name, right in kept(path, made).items():
         assert right.of_files
-        wrong = found[name].lacking(without_uncertain(right, found[name]))
+        wrong = found[name].lacking(right)
         assert not wrong, (name, [(right.of_files.get(each), found[name]) for each in wrong])
-
-
-def without_uncertain(right: Entries, found: Entries) -> Entries:
-    """Return right entries without files of which we know bounds up to an uncertain letter alone.
-
-    They lie outside of the right ones.
-    """
-    certain = {}
-    for name, each in right.of_files.items():
-        ours = found.of_files.get(name)
-        if ours is not None and isinstance(ours.high, str) and "\U0010ffff" in ours.high:
-            assert isinstance(each.high, str)
-            assert ours.low <= each.low
-            assert each.high <= ours.high
-        else:
-            certain[name] = each
-    return replace(right, of_files=certain)
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -157,9 +152,10 @@ def test_each_engine_keeps_up_and_uses_an_index_beside_the_other(
     else:
         judge.write(path, FIRST, made.write_options())
         peer_ours.hoodie("adopt", path, "--index", "simple", *LOCK)
-        for name, call in CALLS.items():
-            short = name.removeprefix("expr_index_")
-            peer_ours.hoodie("index", "build", path, "--expression", short, "--column", call, *LOCK)
+        for index in indexes_of(made):
+            call = CALLS[f"expr_index_{index}"]
+            build = ("index", "build", path, "--expression", index, "--column", call)
+            peer_ours.hoodie(*build, *LOCK)
     check_look_ups(judge, path)
     for turn, (operation, rows) in enumerate(CHANGES):
         if turn % 2:
