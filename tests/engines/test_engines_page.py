@@ -12,6 +12,8 @@ import pytest
 
 import hoodie
 
+pytestmark = pytest.mark.filterwarnings("default")  # Ibis and Ray call what others deprecate.
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "engines.md").read_text()
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
