@@ -363,7 +363,10 @@ def _committed(
 
 
 def _spec(target: manager.Target, schema: Schema) -> PartitionSpec:
-    """Return how a new mirror is partitioned: by columns whose values are in paths as they are."""
+    """Return how a new mirror is partitioned: by columns whose values are in paths as they are.
+
+    Columns that files lack have their values from there alone, whatever texts these are.
+    """
     config = target.config
     kinds = key_generators.path_kinds(config) or ()
     simple = [
@@ -371,7 +374,8 @@ def _spec(target: manager.Target, schema: Schema) -> PartitionSpec:
         for name, kind in zip(config.partition_fields, kinds, strict=False)
         if kind is key_generators.PathKind.SIMPLE
     ]
-    names = entries.identity_columns(config, target.schema.arrow, simple)
+    known = {*simple, *partition_columns.left_out(config)}
+    names = entries.identity_columns(config, target.schema.arrow, known)
     return PartitionSpec(
         *(
             PartitionField(

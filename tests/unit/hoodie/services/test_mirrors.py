@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import hudi
 import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 from pyiceberg.catalog import load_catalog
 
 import hoodie
@@ -19,6 +21,8 @@ from hoodie.services import mirroring
 from hoodie.services.mirrors import states, values
 from hoodie.timeline import chain, contents
 from support.tables import every_type, mirrors, restores
+from support.tables.random_histories import COW
+from support.tables.tables import SmallTable
 
 COLUMNS = {"id": pa.string(), "city": pa.string(), "n": pa.int64()}
 
@@ -166,6 +170,25 @@ def test_a_file_with_several_values_ends_the_partitioning(tmp_path: Path) -> Non
     table.upsert(rows("1", n=5))
     mirror(table)
     assert mirrors.rows(tmp_path / "t") == mirrors.optimized(table)
+
+
+def test_columns_that_files_lack_have_the_values_of_paths(tmp_path: Path) -> None:
+    config = replace(COW, drops_partition_columns=True)
+    small = SmallTable(tmp_path / "t", config)
+    first = {"id": "1", "part": "p", "a": 1, "b": "x"}
+    optimistic = settings.ConcurrencyMode.OPTIMISTIC
+    small.upsert([first, first | {"id": "2", "part": "q"}], concurrency=optimistic)
+    small.table.mirror(values.Options())
+    assert mirrors.rows(tmp_path / "t") == mirrors.optimized(small.table)
+    found = mirrors.opened(tmp_path / "t")
+    assert found.scan(row_filter="part = 'q'").to_arrow()["id"].to_pylist() == ["2"]
+    # Files of other engines may have the column all the same, with values that mean nothing.
+    (path, *_) = (tmp_path / "t" / "p").glob("*.parquet")
+    rows = pq.read_table(path)
+    pq.write_table(rows.append_column("part", pa.array(["wrong"])), path)
+    shutil.rmtree(tmp_path / "t" / "metadata")
+    with pytest.raises(errors.UnsupportedError, match="other values in column 'part'"):
+        small.table.mirror(values.Options())
 
 
 def test_columns_that_are_added_and_widened(tmp_path: Path) -> None:
