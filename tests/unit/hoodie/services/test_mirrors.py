@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
 
 import hoodie
 from hoodie import environment, errors
@@ -428,6 +430,30 @@ def test_a_mirror_in_a_sql_catalog_beside_the_one_in_the_folder(tmp_path: Path) 
         other.maintain.mirror(catalog=uri, table="lake.trips")
 
 
+def test_a_catalog_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = trips(tmp_path / "t")
+    table.upsert(rows("1"))
+    in_catalog = {"catalog": f"sqlite:///{tmp_path}/c.db", "table": "lake.trips"}
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the server is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "load_table", fail)
+        with pytest.raises(errors.StorageError, match=r"failed for lake.trips: the server is gone"):
+            table.maintain.mirror(**in_catalog)
+
+    def lose(*_: object, **__: object) -> None:
+        raise CommitStateUnknownException("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "commit_table", lose)
+        with pytest.raises(errors.OutcomeUnknownError, match="the next run finds out"):
+            table.maintain.mirror(**in_catalog)
+    done = table.maintain.mirror(**in_catalog).detail
+    assert (done.is_new, done.files) == (True, 1)
+
+
 def test_catalogs_that_cannot_be_opened(tmp_path: Path) -> None:
     table = trips(tmp_path / "t")
     table.upsert(rows("1"))
@@ -435,5 +461,9 @@ def test_catalogs_that_cannot_be_opened(tmp_path: Path) -> None:
         table.maintain.mirror(catalog="sqlite://")
     with pytest.raises(errors.ConfigurationError, match="cannot be opened by PyIceberg"):
         table.maintain.mirror(catalog="unknown", table="lake.trips")
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"no database" * 100)
+    with pytest.raises(errors.ConfigurationError, match="file is not a database"):
+        table.maintain.mirror(catalog=f"sqlite:///{broken}", table="lake.trips")
     with pytest.raises(errors.InvalidInputError, match="expected at least 1"):
         table.maintain.mirror(kept=0)
