@@ -243,6 +243,12 @@ def test_table_is_created_and_written_by_pods(place: Place) -> None:
     again = follow(place, place.start(work), Watched.to_end)
     assert again.result is not None
     assert (again.result.commit_count, again.result.skipped_count) == (0, 2)
+    # By PyIceberg, which the image has.
+    mirrored = follow(place, place.start(job_specs.Mirror(kept=2)), Watched.to_end)
+    assert mirrored.result is not None
+    assert mirrored.result.error is None
+    assert "1 snapshot kept, 0 dropped" in mirrored.result.reason
+    assert (place.lake / "table" / "metadata" / "v1.metadata.json").is_file()
 
 
 def test_index_is_built_by_a_pod(place: Place) -> None:

@@ -37,7 +37,7 @@ class Mirrored(RandomHistory):
 
 @pytest.mark.sample(1)  # Some seconds each.
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(st.one_of(*STEPS, MIRROR, MIRROR, CLEAN), min_size=4, max_size=12))
 def test_every_kept_snapshot_is_what_the_table_was(
     tmp_path_factory: pytest.TempPathFactory, kind: str, steps: list[tuple[object, ...]]

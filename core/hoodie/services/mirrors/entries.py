@@ -13,7 +13,7 @@ greatest number, and which then would be missing in what a filter finds.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -277,16 +277,25 @@ def partition(
         spec: The mirror's partitioning: columns as they are.
         schema: Its columns.
         of_path: Values of columns that count in paths alone.
+
+    Raises:
+        UnsupportedError: The file has such a column, with other values.
     """
     found: list[Any] = []
     several: list[str] = []
     for each in spec.fields:
         name = schema.find_column_name(each.source_id)
         assert name is not None, each
+        value, is_one = _one_value(footer.metadata, name)
         if name in of_path:
+            stored = (value, is_one) if name in footer.metadata.schema.names else None
             value, is_one = of_path[name].as_py(), True
-        else:
-            value, is_one = _one_value(footer.metadata, name)
+            if stored not in {None, (value, True)}:
+                raise errors.UnsupportedError(
+                    f"{footer.file.path} has other values in column {name!r} than its path, which "
+                    "counts: engines would read those of the file, so that the table cannot be "
+                    "mirrored until the file is rewritten"
+                )
         if not is_one:
             several.append(name)
         found.append(None if value is None else partition_record_value(each, value, schema))
@@ -316,19 +325,19 @@ def _one_value(metadata: pq.FileMetaData, name: str) -> tuple[Any, bool]:
 
 
 def identity_columns(
-    config: table_config.TableConfig, columns: pa.Schema, kinds: Sequence[str]
+    config: table_config.TableConfig, columns: pa.Schema, known: Collection[str]
 ) -> tuple[str, ...]:
     """Return the columns by whose values a mirror is partitioned, as far as it can be known.
 
     Args:
         config: The table's configuration.
         columns: The table's.
-        kinds: Names of partition fields whose values are in paths as they are.
+        known: Names of partition fields whose values are in paths.
     """
     return tuple(
         name
         for name in config.partition_fields
-        if name in kinds and name in columns.names and _has_identity(columns.field(name).type)
+        if name in known and name in columns.names and _has_identity(columns.field(name).type)
     )
 
 

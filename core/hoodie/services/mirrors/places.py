@@ -15,7 +15,7 @@ Source: the Iceberg table specification, "File System Tables"; `HadoopTableOpera
 import contextlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import pyiceberg
@@ -24,7 +24,11 @@ from pyiceberg import io as iceberg_io
 from pyiceberg import schema as iceberg_schema
 from pyiceberg import table as iceberg_table
 from pyiceberg.catalog import noop
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.serializers import FromByteStream
 from pyiceberg.table import metadata as iceberg_metadata
@@ -313,7 +317,8 @@ class CatalogPlace:
     def load(self) -> iceberg_table.Table | None:
         """Return the mirror by the catalog; None if that has no such table."""
         try:
-            found = self._opened.load_table(self._named.table)
+            with self._asked():
+                found = self._opened.load_table(self._named.table)
         except NoSuchTableError:
             return None
         if found.location() != self._storage.uri:
@@ -328,20 +333,40 @@ class CatalogPlace:
     ) -> iceberg_table.Table:
         """Create the mirror in the catalog, and its namespace where that is missing."""
         namespace = self._named.table.rpartition(".")[0]
-        if namespace:
-            self._opened.create_namespace_if_not_exists(namespace)
         own = {_METADATA_PATH_KEY: location_of(self._storage, self.folder)}
-        found = self._opened.create_table(
-            self._named.table,
-            schema,
-            location=self._storage.uri,
-            partition_spec=spec,
-            properties=dict(properties) | own,
-        )
+        try:
+            with self._asked():
+                if namespace:
+                    self._opened.create_namespace_if_not_exists(namespace)
+                found = self._opened.create_table(
+                    self._named.table,
+                    schema,
+                    location=self._storage.uri,
+                    partition_spec=spec,
+                    properties=dict(properties) | own,
+                )
+        except TableAlreadyExistsError as error:
+            raise CommitFailedException(str(error)) from error
         return self._ours(found)
 
     def point(self, table: iceberg_table.Table) -> None:
         """Do nothing: the catalog has it."""
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Have failures of the catalog told as ours, but for those that answer the question.
+
+        Raises:
+            StorageError: The catalog failed.
+        """
+        try:
+            yield
+        except (NoSuchTableError, TableAlreadyExistsError, errors.HoodieError):
+            raise
+        except Exception as error:  # PyIceberg, SQLAlchemy and requests have no common one.
+            raise errors.StorageError(
+                f"catalog {self._named.name} failed for {self._named.table}: {error}"
+            ) from error
 
     def _ours(self, found: iceberg_table.Table) -> iceberg_table.Table:
         found.io = StorageIO(self._storage)

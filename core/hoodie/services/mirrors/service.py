@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg import table as iceberg_table
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -110,6 +110,8 @@ def mirror(
             columns are now; or a partition is where the mirror has to be.
         NotFoundError: The table has no completed instant.
         ConflictError: Other processes brought the mirror up to date during each of some tries.
+        OutcomeUnknownError: A catalog did not say whether it took the commit; mirror it again.
+        StorageError: A catalog failed.
     """
     place = places.open_place(target.storage, options.catalog)
     is_held = True
@@ -136,6 +138,11 @@ def mirror(
         except CommitFailedException as error:
             logger.info("%s: %s: another process mirrors it", target.storage.uri, error)
             continue
+        except CommitStateUnknownException as error:
+            raise errors.OutcomeUnknownError(
+                f"the catalog did not say whether the mirror of {target.storage.uri} was brought "
+                f"up to date ({error}); the next run finds out"
+            ) from error
         place.point(table)
         with contextlib.suppress(errors.ConflictError, errors.InvalidInputError):
             # Another process does it, or the next run: until then more is kept.
@@ -363,7 +370,10 @@ def _committed(
 
 
 def _spec(target: manager.Target, schema: Schema) -> PartitionSpec:
-    """Return how a new mirror is partitioned: by columns whose values are in paths as they are."""
+    """Return how a new mirror is partitioned: by columns whose values are in paths as they are.
+
+    Columns that files lack have their values from there alone, whatever texts these are.
+    """
     config = target.config
     kinds = key_generators.path_kinds(config) or ()
     simple = [
@@ -371,7 +381,8 @@ def _spec(target: manager.Target, schema: Schema) -> PartitionSpec:
         for name, kind in zip(config.partition_fields, kinds, strict=False)
         if kind is key_generators.PathKind.SIMPLE
     ]
-    names = entries.identity_columns(config, target.schema.arrow, simple)
+    known = {*simple, *partition_columns.left_out(config)}
+    names = entries.identity_columns(config, target.schema.arrow, known)
     return PartitionSpec(
         *(
             PartitionField(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any
 import hudi
 import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
 
 import hoodie
 from hoodie import environment, errors
@@ -19,6 +23,8 @@ from hoodie.services import mirroring
 from hoodie.services.mirrors import states, values
 from hoodie.timeline import chain, contents
 from support.tables import every_type, mirrors, restores
+from support.tables.random_histories import COW
+from support.tables.tables import SmallTable
 
 COLUMNS = {"id": pa.string(), "city": pa.string(), "n": pa.int64()}
 
@@ -166,6 +172,25 @@ def test_a_file_with_several_values_ends_the_partitioning(tmp_path: Path) -> Non
     table.upsert(rows("1", n=5))
     mirror(table)
     assert mirrors.rows(tmp_path / "t") == mirrors.optimized(table)
+
+
+def test_columns_that_files_lack_have_the_values_of_paths(tmp_path: Path) -> None:
+    config = replace(COW, drops_partition_columns=True)
+    small = SmallTable(tmp_path / "t", config)
+    first = {"id": "1", "part": "p", "a": 1, "b": "x"}
+    optimistic = settings.ConcurrencyMode.OPTIMISTIC
+    small.upsert([first, first | {"id": "2", "part": "q"}], concurrency=optimistic)
+    small.table.mirror(values.Options())
+    assert mirrors.rows(tmp_path / "t") == mirrors.optimized(small.table)
+    found = mirrors.opened(tmp_path / "t")
+    assert found.scan(row_filter="part = 'q'").to_arrow()["id"].to_pylist() == ["2"]
+    # Files of other engines may have the column all the same, with values that mean nothing.
+    (path, *_) = (tmp_path / "t" / "p").glob("*.parquet")
+    rows = pq.read_table(path)
+    pq.write_table(rows.append_column("part", pa.array(["wrong"])), path)
+    shutil.rmtree(tmp_path / "t" / "metadata")
+    with pytest.raises(errors.UnsupportedError, match="other values in column 'part'"):
+        small.table.mirror(values.Options())
 
 
 def test_columns_that_are_added_and_widened(tmp_path: Path) -> None:
@@ -405,6 +430,30 @@ def test_a_mirror_in_a_sql_catalog_beside_the_one_in_the_folder(tmp_path: Path) 
         other.maintain.mirror(catalog=uri, table="lake.trips")
 
 
+def test_a_catalog_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = trips(tmp_path / "t")
+    table.upsert(rows("1"))
+    in_catalog = {"catalog": f"sqlite:///{tmp_path}/c.db", "table": "lake.trips"}
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the server is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "load_table", fail)
+        with pytest.raises(errors.StorageError, match=r"failed for lake.trips: the server is gone"):
+            table.maintain.mirror(**in_catalog)
+
+    def lose(*_: object, **__: object) -> None:
+        raise CommitStateUnknownException("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlCatalog, "commit_table", lose)
+        with pytest.raises(errors.OutcomeUnknownError, match="the next run finds out"):
+            table.maintain.mirror(**in_catalog)
+    done = table.maintain.mirror(**in_catalog).detail
+    assert (done.is_new, done.files) == (True, 1)
+
+
 def test_catalogs_that_cannot_be_opened(tmp_path: Path) -> None:
     table = trips(tmp_path / "t")
     table.upsert(rows("1"))
@@ -412,5 +461,9 @@ def test_catalogs_that_cannot_be_opened(tmp_path: Path) -> None:
         table.maintain.mirror(catalog="sqlite://")
     with pytest.raises(errors.ConfigurationError, match="cannot be opened by PyIceberg"):
         table.maintain.mirror(catalog="unknown", table="lake.trips")
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"no database" * 100)
+    with pytest.raises(errors.ConfigurationError, match="file is not a database"):
+        table.maintain.mirror(catalog=f"sqlite:///{broken}", table="lake.trips")
     with pytest.raises(errors.InvalidInputError, match="expected at least 1"):
         table.maintain.mirror(kept=0)
