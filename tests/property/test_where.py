@@ -156,6 +156,8 @@ def test_filter_keeps_the_rows_for_which_it_is_true(
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=SCHEMA)
     kept = table.filter(predicates.to_expression(predicate, SCHEMA)).to_pylist()
     assert kept == [row for row in rows if truth(predicate, row) is True]
+    assert predicates.kept(predicate, table, SCHEMA.names).to_pylist() == kept
+    assert predicates.mask(predicate, table).to_pylist() == [truth(predicate, row) for row in rows]
 
 
 @given(

@@ -114,13 +114,13 @@ def _row(record: tuple[str, str]) -> tuple[str, str, str]:
     others = [each for each in kept if each != default]
     shown = default.removeprefix("default: ")
     if shown.startswith("(") and shown.endswith(")"):
-        shown = shown[1:-1]
+        shown = markdown.prose(shown[1:-1])
     elif shown:
         shown = markdown.code(shown)
     extra = f" ({'; '.join(others)})" if others else ""
     return (
         markdown.code(re.sub(r" <(?:str|bool|int|float)>$", "", names)),
-        _prose(_plain(meaning)) + extra,
+        markdown.prose(_plain(meaning)) + extra,
         shown,
     )
 
@@ -136,17 +136,8 @@ def _paragraphs(text: str) -> str:
             language = "bash" if body.startswith("hoodie ") else "text"
             parts.append(f"```{language}\n{body}\n```")
         else:
-            parts += [_prose(each.strip()) for each in group if each.strip()]
+            parts += [markdown.prose(each.strip()) for each in group if each.strip()]
     return "\n\n".join(parts)
-
-
-def _prose(text: str) -> str:
-    """Return prose of a help text as Markdown: options as code, what would be markup escaped."""
-    pieces = re.split(r"(`[^`]*`|(?<![\w-])--[a-z][\w-]*)", text)
-    return "".join(
-        markdown.code(each.strip("`")) if at % 2 else markdown.prose(each)
-        for at, each in enumerate(pieces)
-    )
 
 
 def _plain(text: str) -> str:
@@ -164,4 +155,6 @@ def _exit_codes() -> str:
             rows.append([code, meaning.strip()])
         else:
             rows[-1][1] += f" {line}"
-    return markdown.table(("code", "meaning"), ((code, _prose(told)) for code, told in rows))
+    return markdown.table(
+        ("code", "meaning"), ((code, markdown.prose(told)) for code, told in rows)
+    )

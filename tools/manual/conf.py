@@ -20,8 +20,8 @@ html_theme_options = {
         "color-brand-content": "#5cc0f2",
     },
 }
-# Keys, options and texts of commands are shown as they are typed.
-smartquotes = False
+# Dashes alone: texts of messages and commands are shown with the quotes that are typed.
+smartquotes_action = "D"
 myst_enable_extensions = ["colon_fence", "fieldlist"]
 myst_heading_anchors = 4
 python_maximum_signature_line_length = 76

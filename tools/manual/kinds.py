@@ -147,7 +147,9 @@ def _field(path: str, schema: Schema, *, is_required: bool) -> Field:
     items = _held(schema)
     if not meaning and items:
         meaning = str(items[0].get("description", ""))
-    default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else None
+    default = schema.get("default")
+    if default is not None and not (isinstance(default, str) and default):
+        default = json.dumps(default, ensure_ascii=False)
     return Field(
         path=path,
         kind=_kind(schema),

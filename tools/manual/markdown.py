@@ -92,10 +92,10 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return plain text as Markdown, with what would be markup escaped; backticks stay."""
-    pieces = re.split(r"(`[^`]*`)", text)
+    """Return plain text as Markdown: options as code, what would be markup escaped."""
+    pieces = re.split(r"(`[^`]*`|(?<![\w-])--[a-z][\w-]*)", text)
     return "".join(
-        each if at % 2 else re.sub(r"([*_<>\[\]{}$\\])", r"\\\1", each)
+        code(each.strip("`")) if at % 2 else re.sub(r"([*_<>\[\]{}$\\])", r"\\\1", each)
         for at, each in enumerate(pieces)
     )
 

@@ -65,6 +65,15 @@ _DECISIONS = "What was costly to decide, and would be costly to undo: each with 
 _REFERENCE = ("reference/python.md", "reference/errors.md", "reference/spark.md")
 _COMMANDS = tuple(f"reference/{each}.md" for each in ("hoodie", "hudi-operator"))
 
+SHORT: Mapping[str, str] = {
+    "overview.md": "Overview",
+    "plan.md": "Plan",
+    "upstream.md": "Findings in Apache Hudi",
+    "reference/hoodie.md": "Command hoodie",
+    "reference/hudi-operator.md": "Command hudi-operator",
+}
+"""Names of pages in the navigation, where a page's heading is too long or says too little."""
+
 NAVIGATION = (
     Group(heading="Start", pages=("tutorial.md", "python.md", "overview.md")),
     Group(
@@ -223,7 +232,12 @@ def _contents(folder: str, pages: Sequence[str], *, is_hidden: bool = False) -> 
     return f"```{{toctree}}\n{options}\n{inside}\n```\n"
 
 
+def _entry(place: str) -> str:
+    name = place.removesuffix(".md")
+    return f"{SHORT[place]} <{name}>" if place in SHORT else name
+
+
 def _trees() -> Iterator[str]:
     for group in NAVIGATION:
-        inside = "\n".join(each.removesuffix(".md") for each in group.pages)
+        inside = "\n".join(map(_entry, group.pages))
         yield f"```{{toctree}}\n:hidden:\n:caption: {group.heading}\n\n{inside}\n```\n"

@@ -122,10 +122,8 @@ class SliceReader:
                 self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
             )
         if not blocks:
-            rows = base_rows(
-                self._storage, file_slice.base_file, self._held(filtered), self._about_files(where)
-            )
-            return SliceRows(output, _filtered(_beside(rows, filtered, values), where, output))
+            base_file = file_slice.base_file
+            return SliceRows(output, self._base_alone(base_file, filtered, values, where, output))
         rules = folding.rules_of(self._config)
         held = self._held(filtered)
         inside = self._inside(held, rules)
@@ -191,6 +189,21 @@ class SliceReader:
             watch=watch,
         )
         return bounded_merging.BoundedRows(source, memory)
+
+    def _base_alone(
+        self,
+        base_file: files.BaseFile | None,
+        columns: pa.Schema,
+        values: Mapping[str, pa.Scalar],
+        where: predicates.Predicate | None,
+        output: pa.Schema,
+    ) -> Iterator[pa.Table]:
+        """Return the rows of a base file that nothing changes; of values that paths have, too."""
+        held = self._held(columns)
+        if where is not None and predicates.columns(where) and not values:
+            return kept_base_rows(self._storage, base_file, held, where, output.names)
+        rows = base_rows(self._storage, base_file, held, self._about_files(where))
+        return _filtered(_beside(rows, columns, values), where, output)
 
     def _inside(self, output: pa.Schema, rules: folding.Rules) -> pa.Schema:
         """Return the columns to merge: of the output, and those that merging needs."""
@@ -329,6 +342,29 @@ def base_rows(
         yield from parquet_reading.ParquetInput(source).pieces(columns, where)
 
 
+def kept_base_rows(
+    storage: protocol.Storage,
+    base_file: files.BaseFile | None,
+    columns: pa.Schema,
+    where: predicates.Predicate,
+    output: Sequence[str],
+) -> Iterator[pa.Table]:
+    """Yield the rows of a base file that a filter keeps; errors as of `base_rows`.
+
+    Args:
+        storage: The table's.
+        base_file: The file.
+        columns: As of `base_rows`, those of the filter among them.
+        where: Rows to return; it names a column at least.
+        output: What to return of the columns.
+    """
+    if base_file is None:
+        return
+    check_is_whole(base_file)
+    with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
+        yield from parquet_reading.ParquetInput(source).kept(columns, where, output)
+
+
 def check_is_whole(base_file: files.BaseFile) -> None:
     """Refuse a base file whose rows are elsewhere: all of its columns would be null.
 
@@ -382,7 +418,7 @@ def _filtered(
     tables: Iterator[pa.Table], where: predicates.Predicate | None, output: pa.Schema
 ) -> Iterator[pa.Table]:
     for rows in tables:
-        kept = rows
-        if where is not None:
-            kept = predicates.kept(where, rows)
-        yield kept.select(output.names)
+        if where is None:
+            yield rows.select(output.names)
+        else:
+            yield predicates.kept(where, rows, output.names)

@@ -1,4 +1,4 @@
-"""Row filters as values: they pickle, tell their columns, and become Arrow expressions.
+"""Row filters as values: they pickle, tell their columns, and become expressions or masks of Arrow.
 
 Logic is SQL's: a comparison with null is unknown, and a row is kept only where the whole is true.
 """
@@ -10,7 +10,7 @@ import enum
 import functools
 import math
 import operator
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never, cast
 
@@ -44,6 +44,14 @@ _FUNCTIONS = {
     Comparator.LE: operator.le,
     Comparator.GT: operator.gt,
     Comparator.GE: operator.ge,
+}
+_COMPARISONS = {
+    Comparator.EQ: pc.equal,
+    Comparator.NE: pc.not_equal,
+    Comparator.LT: pc.less,
+    Comparator.LE: pc.less_equal,
+    Comparator.GT: pc.greater,
+    Comparator.GE: pc.greater_equal,
 }
 
 
@@ -191,42 +199,88 @@ def without(predicate: Predicate, names: Collection[str]) -> Predicate | None:
 def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     """Return the filter as an Arrow expression over tables of that schema.
 
-    Of functions of columns it needs what they make, as `kept` adds it.
+    Of functions of columns it needs what they make, as `with_results` adds it.
 
     Raises:
         NotFoundError: It names a column that the schema has not.
         InvalidInputError: A literal is not of its column's type, or a function takes no such
             column.
     """
+    expression: pc.Expression = _evaluated(predicate, schema, pc.field, pc.scalar)
+    return expression
+
+
+def kept(predicate: Predicate, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Return some columns of the rows for which a filter is true.
+
+    The same rows as by `to_expression`, of which Arrow makes a plan for each table that takes
+    longer than the filter.
+
+    Raises:
+        HoodieError: As `to_expression`.
+    """
+    return rows.select(columns).filter(mask(predicate, rows))
+
+
+def mask(predicate: Predicate, rows: pa.Table) -> pa.ChunkedArray:
+    """Return for each row whether a filter is true, false, or unknown, which is null.
+
+    Raises:
+        HoodieError: As `to_expression`.
+    """
+    whole = with_results(predicate, rows)
+    found = _evaluated(predicate, rows.schema, whole.column, pa.scalar)
+    if isinstance(found, pa.Scalar):
+        return pa.chunked_array([pa.repeat(found, rows.num_rows)])
+    return found
+
+
+def with_results(predicate: Predicate, rows: pa.Table) -> pa.Table:
+    """Return rows with a column of what each function in a filter makes, named as its call.
+
+    Raises:
+        HoodieError: As `to_expression`.
+    """
+    found = rows
+    for call, each in applied_in(predicate).items():
+        result_schema(each, rows.schema)
+        found = found.append_column(call, each.function.values(rows.column(each.column)))
+    return found
+
+
+def _evaluated(
+    predicate: Predicate,
+    schema: pa.Schema,
+    column_of: Callable[[str], Any],
+    constant: Callable[[bool], Any],
+) -> Any:  # noqa: ANN401 - expressions of expressions, arrays of arrays
+    """Return a filter by Arrow's functions, which take expressions and arrays alike."""
     predicate = _in_steps(predicate, schema)
     match predicate:
         case Compare(column=column, comparator=comparator, value=value):
-            expression: pc.Expression = _FUNCTIONS[comparator](
-                pc.field(column), in_type(column, value, schema)
-            )
+            literal = in_type(column, value, schema)
+            return _COMPARISONS[comparator](column_of(column), literal)
         case In(column=column, values=values):
             members = [in_type(column, value, schema).as_py() for value in values]
+            values_of = column_of(column)
             # Arrow's `is_in` answers false for null; unknown is what `not in` needs.
-            is_member = pc.field(column).isin(pa.array(members, _type(column, schema)))
-            expression = pc.if_else(
-                pc.field(column).is_null(), pa.scalar(None, pa.bool_()), is_member
-            )
+            is_member = pc.is_in(values_of, value_set=pa.array(members, _type(column, schema)))
+            return pc.if_else(pc.is_null(values_of), pa.scalar(None, pa.bool_()), is_member)
         case IsNull(column=column):
             _type(column, schema)
-            expression = pc.field(column).is_null()
+            return pc.is_null(column_of(column))
         case Not(operand=operand):
-            expression = ~to_expression(operand, schema)
-        case And(operands=operands):
-            parts = [to_expression(operand, schema) for operand in operands]
-            expression = functools.reduce(operator.and_, parts, pc.scalar(True))
-        case Or(operands=operands):
-            parts = [to_expression(operand, schema) for operand in operands]
-            expression = functools.reduce(operator.or_, parts, pc.scalar(False))
+            return pc.invert(_evaluated(operand, schema, column_of, constant))
+        case And(operands=operands) | Or(operands=operands):
+            is_and = isinstance(predicate, And)
+            joined = pc.and_kleene if is_and else pc.or_kleene
+            parts = [_evaluated(operand, schema, column_of, constant) for operand in operands]
+            return functools.reduce(joined, parts, constant(is_and))
         case Applied():
-            expression = to_expression(predicate.condition, result_schema(predicate, schema))
+            made = result_schema(predicate, schema)
+            return _evaluated(predicate.condition, made, column_of, constant)
         case _:
             assert_never(predicate)
-    return expression
 
 
 def result_schema(applied: Applied, schema: pa.Schema) -> pa.Schema:
@@ -262,22 +316,6 @@ def applied_in(predicate: Predicate) -> Mapping[str, Applied]:
             return {call: one for each in operands for call, one in applied_in(each).items()}
         case _:
             return {}
-
-
-def kept(predicate: Predicate, rows: pa.Table) -> pa.Table:
-    """Return the rows that a filter keeps.
-
-    Raises:
-        NotFoundError: As `to_expression`.
-        InvalidInputError: As `to_expression`.
-    """
-    expression = to_expression(predicate, rows.schema)
-    found = rows
-    for call, each in applied_in(predicate).items():
-        made = each.function.values(rows.column(each.column))
-        found = found.append_column(call, made)
-    left = found.filter(expression)
-    return left.select(rows.column_names) if found is not rows else left
 
 
 LOW, HIGH, HAS_NULLS, IS_KNOWN = "low", "high", "has nulls", "is known"

@@ -191,7 +191,7 @@ def matching_partitions(
         return list(paths)
     whole = predicates.all_of(parts)
     assert whole is not None
-    matching = predicates.kept(whole, table)
+    matching = predicates.kept(whole, table, table.column_names)
     wanted = {*matching.column("").to_pylist(), *(path for path in paths if path not in known)}
     return [path for path in paths if path in wanted]
 

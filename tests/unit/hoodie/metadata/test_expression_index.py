@@ -261,7 +261,7 @@ def read(indexed: ExpressionBuilding, text: str) -> tuple[set[str], planning.Pla
     opened = table.open_table(str(indexed.small.path), indexed.small.env)
     predicate = where.parse(text)
     found = opened.read(where=predicate).read_all()
-    assert found.num_rows == predicates.kept(predicate, opened.read().read_all()).num_rows
+    assert found.num_rows == predicates.kept(predicate, opened.read().read_all(), []).num_rows
     return set(found.column("id").to_pylist()), opened.explain_read(where=predicate)
 
 
