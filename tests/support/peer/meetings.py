@@ -254,8 +254,9 @@ class Meeting:
         So of columns, which a rollback takes back, or a statement adds that fails afterwards.
         """
         found = self.judge.read(self.path)
-        known = {each.name: each for each in self.stranger.columns}
-        columns = [known.get(name) or _added(name) for name in found.column_names]
+        columns = [each for each in self.stranger.columns if each.name in found.column_names]
+        known = {each.name for each in columns}
+        columns += [_added(name) for name in found.column_names if name not in known]
         self.stranger = replace(self.stranger, columns=columns)
         self.model.schema = self.stranger.schema
         self.model.rows = {}
