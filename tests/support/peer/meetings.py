@@ -33,7 +33,8 @@ _SPECIAL = {
     "killed insert",
 }
 _HEARTBEATS = {"hoodie.client.heartbeat.interval_in_ms": "1000"}
-"""Of tables whose writers are killed: the others see it within seconds."""
+"""Of a writer that is killed, and of who takes back what it left: seconds later it counts as dead.
+"""
 _EXPIRY_S = 5
 _WAIT_S = 60
 _POLL_S = 0.005
@@ -66,9 +67,7 @@ class Meeting:
         """Go on with a table of a kind."""
         self.path, self.made = path, made
         self.options = made.occ_options(filesystem_lock())
-        settings = _HEARTBEATS if self.stranger.has_kills else {}
-        self.options |= settings
-        self.ours = peer_ours.Hoodie(table=made, concurrency="occ", settings=settings)
+        self.ours = peer_ours.Hoodie(table=made, concurrency="occ")
         self.chains = {
             "increments": chains.Chain(path, has_images=False),
             "seldom increments": chains.Chain(path, has_images=False),
@@ -255,8 +254,9 @@ class Meeting:
         So of columns, which a rollback takes back, or a statement adds that fails afterwards.
         """
         found = self.judge.read(self.path)
-        known = {each.name: each for each in self.stranger.columns}
-        columns = [known.get(name) or _added(name) for name in found.column_names]
+        columns = [each for each in self.stranger.columns if each.name in found.column_names]
+        known = {each.name for each in columns}
+        columns += [_added(name) for name in found.column_names if name not in known]
         self.stranger = replace(self.stranger, columns=columns)
         self.model.schema = self.stranger.schema
         self.model.rows = {}
@@ -359,11 +359,12 @@ class Meeting:
         settings = Settings(name=f"victim-{self.kills}", memory_mb=1024)
         victim = Judge(self.folder / "victims", settings)
         operation = step.what.removeprefix("killed ")
+        options = self.options | _HEARTBEATS
         failed: list[JudgeError] = []
 
         def write() -> None:
             try:
-                victim.write(self.path, rows, self.options, operation=operation, gate=gate)
+                victim.write(self.path, rows, options, operation=operation, gate=gate)
             except JudgeLostError:
                 pass
             except JudgeError as error:
@@ -390,7 +391,7 @@ class Meeting:
         source = self.folder / f"killed-{self.kills}.parquet"
         pq.write_table(rows, source)
         operation = step.what.removeprefix("killed ")
-        arguments = peer_ours.write_arguments(self.path, source, operation, self.ours.settings)
+        arguments = peer_ours.write_arguments(self.path, source, operation, {})
         arguments += ["--concurrency", "occ", "--writer-id", f"victim-{self.kills}"]
         before = self._begun()
         process = peer_ours.start(*arguments, "--lock", "filesystem")
@@ -497,9 +498,10 @@ class Meeting:
     def _check(self) -> None:
         """Take back what failed, and find nothing wrong with the table, or other rows."""
         if self.is_adopted:
+            settings = []
             if self.stranger.has_kills:
                 self._expire()
-            settings = [f"--set={key}={value}" for key, value in self.ours.settings.items()]
+                settings = [f"--set={key}={value}" for key, value in _HEARTBEATS.items()]
             peer_ours.hoodie("rollback", self.path, "--all", "--lock", "filesystem", *settings)
             if not self.counts["refused by Apache Hudi"]:
                 # Else what it began may look alive for some minutes.
