@@ -202,7 +202,8 @@ def test_index_of_bloom_filters_is_left_as_it_is(tmp_path: Path) -> None:
 def test_index_that_was_dropped_and_made_anew_is_not_given_what_the_old_one_asked_for(
     tmp_path: Path,
 ) -> None:
-    indexed = Kept(tmp_path / "t")
+    indexed = Kept(tmp_path / "t", "shared-mor")
+    indexed.reopen()
     session = indexed.begin(["id", "part", "b"])
     indexed.drop()
     indexed.build(call="length(b)")
