@@ -344,9 +344,11 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true", help="build by tasks of Spark as well")
     arguments = parser.parse_args()
     metadata.KEYS = arguments.rows
-    text = "".join(page(is_ours_alone=arguments.ours_alone, has_spark=arguments.spark))
-    arguments.results.write_text(text)
-    CONSOLE.print(text)
+    pieces = []
+    for piece in page(is_ours_alone=arguments.ours_alone, has_spark=arguments.spark):
+        CONSOLE.print(piece, end="", markup=False)
+        pieces.append(piece)
+    arguments.results.write_text("".join(pieces))
 
 
 if __name__ == "__main__":
