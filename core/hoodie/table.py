@@ -361,7 +361,7 @@ class Table(front.Front):
         """Return the snapshot as of a moment."""
         if moment is None:
             return snapshot
-        past.check_readable(self._storage, snapshot, moment)
+        past.check_as_of(self._storage, snapshot, moment)
         if past.is_before_first(self._storage, snapshot.timeline, moment):
             logger.warning("%s: had no commit yet as of %s", self.uri, moment.time)
         return snapshots.as_of(snapshot, moment)

@@ -114,6 +114,18 @@ def check_readable(
     refuse(storage, gaps(storage, snapshot, moment), moment, groups)
 
 
+def check_as_of(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> None:
+    """Refuse a moment as of which the table cannot be read as it was.
+
+    Raises:
+        GoneError: As `check_readable`; or a write was there that was rolled back since.
+        FormatError: As `check_readable`.
+    """
+    old = _archived_since(storage, moment.time)
+    found = _of_rollbacks(storage, snapshot.timeline, moment.time, old)
+    refuse(storage, [*gaps(storage, snapshot, moment), *found], moment)
+
+
 def check_history(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> None:
     """Refuse a moment after which writes may have completed that are not known any more.
 
@@ -187,20 +199,21 @@ def earliest_readable(found: Iterable[Gap], time: instants.InstantTime) -> insta
 
 
 def gaps(storage: Storage, snapshot: snapshots.Snapshot, moment: moments.Moment) -> list[Gap]:
-    """Return all gaps that end after a moment, those of restores among them.
+    """Return the gaps that end after a moment, those of restores among them, not of rollbacks.
 
-    A request for each clean, rollback and restore on the timeline that was requested after the
-    moment, and the archive from there on, if it goes so far; names of files in the partitions in
-    which such a clean deleted anything.
+    A reader of changes needs none of these: who begins at a position has not seen what was rolled
+    back, and who begins at a time is refused by `check_history`.
+
+    A request for each clean and each restore on the timeline that was requested after the moment,
+    and the archive from there on, if it goes so far; names of files in the partitions in which such
+    a clean deleted anything.
 
     Raises:
         FormatError: A clean or a restore is damaged.
     """
-    old = _archived_since(storage, moment.time)
     return [
         *_of_restores(storage, snapshot.timeline),
-        *_of_rollbacks(storage, snapshot.timeline, moment.time, old),
-        *_of_cleans(storage, snapshot, moment, old),
+        *_of_cleans(storage, snapshot, moment, _archived_since(storage, moment.time)),
         *_of_trimming(storage, snapshot, moment),
     ]
 
