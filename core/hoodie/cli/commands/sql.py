@@ -12,7 +12,7 @@ from hoodie.cli import command, options, progress, row_files, row_output, tables
 
 DETAILS = """The query names the table by its own name, and as t; --table gives it more of them.
 DuckDB reads the columns and files that the query needs, changes in log files included. It needs the
-package duckdb: pip install 'hudi-operator[duckdb]'.
+package duckdb: pip install 'hudi-operator\\[duckdb]'.
 """
 EXAMPLES = """Examples:
 
