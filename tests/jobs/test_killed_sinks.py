@@ -1,5 +1,6 @@
 """A driver that writes a DataFrame, killed with its JVM and workers at once."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -39,6 +40,19 @@ def is_begun(table: Path) -> bool:
     return any((table / ".hoodie/timeline").glob("*.inflight"))
 
 
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kill a driver, its JVM and Spark's workers, which are in process groups of their own."""
+    members = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(ValueError, ProcessLookupError):
+            if os.getsid(int(name)) == process.pid:
+                members.append(int(name))
+    for each in members:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    process.wait(WAIT_S)
+
+
 @pytest.mark.sample(1)  # `tests/unit/hoodie_jobs` has the other moments.
 @pytest.mark.parametrize("moment", [is_begun, is_staged])
 def test_killed_driver_publishes_nothing(tmp_path: Path, moment: Callable[[Path], bool]) -> None:
@@ -47,8 +61,7 @@ def test_killed_driver_publishes_nothing(tmp_path: Path, moment: Callable[[Path]
     try:
         wait_until(lambda: moment(table), "the write is at work", WAIT_S)
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(WAIT_S)
+        kill_all(process)
     try:
         opened = hoodie.open_table(table)
     except errors.NotFoundError:

@@ -217,10 +217,10 @@ def merged_in_pieces(name: str, partition: metadata_table.Partition) -> Iterator
     Raises:
         HoodieError: As of `merged`.
     """
-    merge = _merge_of(name)
     if name != file_statistics.BLOOM_FILTERS and not expression_indexes.is_one(name):
         yield merged(name, partition)
         return
+    merge = _merge_of(name)
     logged = partition.logged()
     touched = pa.array(list({*logged, *partition.deleted}), pa.binary())
     waiting = sorted(logged, reverse=True)
