@@ -41,16 +41,29 @@ def is_begun(table: Path) -> bool:
 
 
 def kill_all(process: subprocess.Popen[bytes]) -> None:
-    """Kill a driver, its JVM and Spark's workers, which are in process groups of their own."""
-    members = []
-    for name in os.listdir("/proc"):
-        with contextlib.suppress(ValueError, ProcessLookupError):
-            if os.getsid(int(name)) == process.pid:
-                members.append(int(name))
-    for each in members:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
+    """Kill a driver, its JVM and Spark's workers, which have process groups of their own."""
+
+    def is_gone() -> bool:
+        members = living(process.pid)
+        for each in members:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        return not members
+
+    # One that is told to end holds its requests for a moment yet.
+    wait_until(is_gone, "the driver and all that it has started are gone", WAIT_S)
     process.wait(WAIT_S)
+
+
+def living(session: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, of_session = stat.read_text().rpartition(")")[2].split()[:4]
+            if int(of_session) == session and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
 
 
 @pytest.mark.sample(1)  # `tests/unit/hoodie_jobs` has the other moments.
