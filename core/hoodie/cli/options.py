@@ -52,6 +52,10 @@ SetTexts = Annotated[
 ]
 
 
+WriterId = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="Name of this writer, unique among the writers of the table."),
+]
 RecordKey = typer.Option(metavar="F[,F]", help="Columns that identify a row.")
 PartitionBy = Annotated[
     str | None,
@@ -132,6 +136,16 @@ class Concurrency(enum.Enum):
     OPTIMISTIC = "occ"
     NON_BLOCKING = "nbcc"
 
+
+SelectingConcurrency = Annotated[
+    Concurrency | None,
+    typer.Option(
+        metavar="MODE",
+        help="single-writer; occ with several writers.",
+        show_default="single-writer",
+    ),
+]
+"""Of commands that select rows first: non-blocking writers find no conflicts."""
 
 CONCURRENCY_MODES = {
     Concurrency.SINGLE_WRITER: settings.ConcurrencyMode.SINGLE_WRITER,

@@ -44,22 +44,9 @@ def delete(  # noqa: PLR0913 - a parameter an option
         bool,
         typer.Option("--dry-run", metavar="", help="Delete nothing; show how many rows match."),
     ] = False,
-    concurrency: Annotated[
-        options.Concurrency | None,
-        typer.Option(
-            metavar="MODE",
-            help="single-writer; occ with several writers.",
-            show_default="single-writer",
-            case_sensitive=False,
-        ),
-    ] = None,
+    concurrency: options.SelectingConcurrency = None,
     lock: options.LockText = None,
-    writer_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="Name of this writer, unique among the writers of the table."
-        ),
-    ] = None,
+    writer_id: options.WriterId = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:

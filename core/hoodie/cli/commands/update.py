@@ -8,7 +8,7 @@ from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import outcomes
 from hoodie.door import writers, writing
-from hoodie.model import predicates, schemas
+from hoodie.model import predicates
 from hoodie.read import where as where_text
 from hoodie.transaction import authors
 
@@ -47,22 +47,9 @@ def update(  # noqa: PLR0913 - a parameter an option
         bool,
         typer.Option("--dry-run", metavar="", help="Update nothing; show how many rows match."),
     ] = False,
-    concurrency: Annotated[
-        options.Concurrency | None,
-        typer.Option(
-            metavar="MODE",
-            help="single-writer; occ with several writers.",
-            show_default="single-writer",
-            case_sensitive=False,
-        ),
-    ] = None,
+    concurrency: options.SelectingConcurrency = None,
     lock: options.LockText = None,
-    writer_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="Name of this writer, unique among the writers of the table."
-        ),
-    ] = None,
+    writer_id: options.WriterId = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -81,8 +68,7 @@ def update(  # noqa: PLR0913 - a parameter an option
         display.phase("reading" if dry_run else "updating")
         if dry_run:
             writing.changes_of(values, opened.config, opened.schema.arrow)
-            found = opened.read([schemas.RECORD_KEY], predicate)
-            matching = sum(batch.num_rows for batch in found)
+            matching = opened.scan(where=predicate).count()
             shown = outcomes.UpdateDocument(table=opened.uri, is_dry_run=True, rows=matching)
         else:
             result = opened.update(values, predicate)

@@ -112,7 +112,6 @@ def write(  # noqa: PLR0913 - a parameter an option
         typer.Option(
             metavar="NAME",
             help="upsert, insert, bulk_insert, insert_overwrite, insert_overwrite_table or delete.",
-            case_sensitive=False,
         ),
     ] = OperationName.UPSERT,
     partition: options.PartitionPaths = None,
@@ -130,16 +129,10 @@ def write(  # noqa: PLR0913 - a parameter an option
             metavar="MODE",
             help="single-writer; occ or nbcc with several writers.",
             show_default="single-writer",
-            case_sensitive=False,
         ),
     ] = None,
     lock: options.LockText = None,
-    writer_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", help="Name of this writer, unique among the writers of the table."
-        ),
-    ] = None,
+    writer_id: options.WriterId = None,
     batch_id: Annotated[
         str | None,
         typer.Option(
