@@ -12,6 +12,14 @@ def absence(name: object, names: Collection[str]) -> str:
     return f"there is no column {name!r}; the columns are {listed(names)}{similar(name, names)}"
 
 
+def absence_of_indexed(column: str, index: str, names: Collection[str], table_name: str) -> str:
+    """Return what is wrong with an index of a table that lacks its column."""
+    return (
+        f"{table_name} has no column {column!r}, which its index {index} is of; the columns are "
+        f"{', '.join(names)}"
+    )
+
+
 def similar(name: object, names: Collection[str]) -> str:
     """Return the question whether a similar name is meant; empty if none is similar."""
     if not isinstance(name, str):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie import errors
+from hoodie.model import column_names
 from hoodie.model.spark_functions import Function
 
 PREFIX = "expr_index_"
@@ -78,13 +79,11 @@ def column_refusal(
         table_name: For messages.
     """
     column = definition.column
-    place = schema.get_field_index(column)
-    if place < 0:
+    if column not in schema.names:
         return errors.InvalidInputError(
-            f"{table_name} has no column {column!r}, which its index {definition.partition} is of; "
-            f"the columns are {', '.join(schema.names)}"
+            column_names.absence_of_indexed(column, definition.partition, schema.names, table_name)
         )
-    kind = schema.field(place).type
+    kind = schema.field(column).type
     if definition.function.result_of(kind) is None:
         return errors.UnsupportedError(
             f"the index {definition.partition} of {table_name} is of {definition}, whose column is "

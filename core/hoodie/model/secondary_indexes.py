@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie import errors
+from hoodie.model import column_names
 
 PREFIX = "secondary_index_"
 """What the names of their partitions begin with."""
@@ -110,13 +111,11 @@ def column_refusal(
         table_name: For messages.
     """
     column = definition.column
-    place = schema.get_field_index(column)
-    if place < 0:
+    if column not in schema.names:
         return errors.InvalidInputError(
-            f"{table_name} has no column {column!r}, which its index {definition.partition} is of; "
-            f"the columns are {', '.join(schema.names)}"
+            column_names.absence_of_indexed(column, definition.partition, schema.names, table_name)
         )
-    kind = schema.field(place).type
+    kind = schema.field(column).type
     if not is_indexable(kind):
         return errors.UnsupportedError(
             f"the index {definition.partition} of {table_name} is of the column {column}, whose "
