@@ -7,9 +7,10 @@ Skips are forbidden where CI is set: a test that is skipped there proves nothing
 see it. On a laptop a skip says what it lacks.
 """
 
+import logging
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Final, TypeVar
 
 import pytest
@@ -106,6 +107,16 @@ def _order(item: pytest.Item) -> tuple[str, int, int]:
     indices = tuple(spec.indices.values()) if spec is not None else ()
     line = item.reportinfo()[1] or 0
     return item.nodeid.partition("::")[0], line, sum(indices)
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """Undo what a command that a test calls does to the log: the next test may look at it."""
+    loggers = [logging.getLogger(name) for name in ("", "hoodie", "hoodie_jobs")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.hookimpl(optionalhook=True)

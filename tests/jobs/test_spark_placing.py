@@ -238,11 +238,10 @@ def test_placed_rows_of_a_task_that_dies_are_written_once(
     path = workshop.file("in.csv", csv(rows))
     source = input_sources.Source(format=input_sources.SourceFormat.CSV)
     data = reading.read(spark, [path], source, SCHEMA)
-    dying = dying_tasks.DyingParser(data.parser, tmp_path / "died")
-    data = dataclasses.replace(data, parser=dying)  # type: ignore[arg-type] # parses alike
     lookups = spark_engine.LookupEngine(spark_engine.SparkEngine(spark.sparkContext))
     session = begun(workshop, path)
-    outcomes = writing.write_placed(data, session.task, 2, lookups)
+    dying = dying_tasks.DyingTask.of(session.task, tmp_path / "died")
+    outcomes = writing.write_placed(data, dying, 2, lookups)
     assert dying.mark.exists()
     written = [each for outcome in outcomes for each in calls.result_of(outcome)]
     names = {Path(each.path).name for each in written if isinstance(each, commits.WriteStat)}

@@ -12,9 +12,10 @@ from hoodie.contract import input_sources, job_specs
 from hoodie.model import commits, schemas, settings, table_config
 from hoodie.sources import local_files
 from hoodie.write import sessions
+from hoodie.write import tasks as write_tasks
 from hoodie_jobs import opening
 from hoodie_jobs.spark import calls, engine, reading, small, writing
-from support.processes.dying_tasks import DyingEngine, DyingInput, DyingParser
+from support.processes.dying_tasks import DyingEngine, DyingTask
 from support.tables import filtered_metadata, record_indexes
 from support.tables.job_workshop import SCHEMA, Workshop, batches_of, rows_of
 
@@ -87,19 +88,19 @@ def look_at(spark: SparkSession, path: str, *, is_small: bool) -> Data:
 
 
 def write(
-    spark: SparkSession, data: Data, session: sessions.WriteSession, count: int
+    spark: SparkSession, data: Data, task: write_tasks.WriteTask, count: int
 ) -> list[commits.Written]:
-    is_placed = session.task.config.looks_keys_up
+    is_placed = task.config.looks_keys_up
     lookups = engine.LookupEngine(engine.SparkEngine(spark.sparkContext))
     match data:
         case reading.SparkInput() if is_placed:
-            outcomes = writing.write_placed(data, session.task, count, lookups)
+            outcomes = writing.write_placed(data, task, count, lookups)
         case reading.SparkInput():
-            outcomes = writing.write(data, session.task, count)
+            outcomes = writing.write(data, task, count)
         case _ if is_placed:
-            outcomes = small.write_placed(spark.sparkContext, data, session.task, count, lookups)
+            outcomes = small.write_placed(spark.sparkContext, data, task, count, lookups)
         case _:
-            outcomes = small.write(spark.sparkContext, data, session.task, count)
+            outcomes = small.write(spark.sparkContext, data, task, count)
     return [each for outcome in outcomes for each in calls.result_of(outcome)]
 
 
@@ -116,7 +117,7 @@ def test_rows_arrive_in_their_order_however_the_work_is_divided(
     path, expected = content
     session = begin(workshop, path)
 
-    stats = write(spark, look_at(spark, path, is_small=is_small), session, count)
+    stats = write(spark, look_at(spark, path, is_small=is_small), session.task, count)
     session.commit(stats)
 
     assert read_sorted(workshop).equals(expected.sort_by("id").combine_chunks())
@@ -162,7 +163,7 @@ def test_tasks_look_keys_up_by_partition(
         rows = [f"k{n},{regions[n % 3]},{n + first}" for n in range(first, first + 2_000)]
         path = workshop.file("in.csv", "".join(f"{row},a\n{row},b\n" for row in rows))
         session = begin(workshop, path, settings=optimistic)
-        session.commit(write(spark, look_at(spark, path, is_small=is_small), session, 3))
+        session.commit(write(spark, look_at(spark, path, is_small=is_small), session.task, 3))
     found = {row["id"]: (row["amount"], row["note"]) for row in read_sorted(workshop).to_pylist()}
     assert read_sorted(workshop).num_rows == len(found) == 3_000
     assert found["k0"] == (0, "b")
@@ -182,7 +183,7 @@ def test_tasks_write_bloom_filters_and_report_keys(
     opened = filtered_metadata.with_bloom_filters(workshop.table(), transaction, env)
     opened = record_indexes.with_record_index(opened, transaction, env)
     session = begin(workshop, path, settings=optimistic)
-    stats = write(spark, look_at(spark, path, is_small=is_small), session, 2)
+    stats = write(spark, look_at(spark, path, is_small=is_small), session.task, 2)
     session.commit(stats)
     found = opened.validate_metadata()
     assert found.is_right
@@ -199,7 +200,7 @@ def test_copy_on_write_file_group_gets_one_base_file_however_the_work_is_divided
     second = workshop.file("2.csv", "".join(f"k{n},eu,{-n},\n" for n in numbers if n % 2))
     for path in (first, second):
         session = begin(workshop, path, settings=optimistic)
-        stats = write(spark, look_at(spark, path, is_small=is_small), session, 5)
+        stats = write(spark, look_at(spark, path, is_small=is_small), session.task, 5)
         assert sorted(stat.file_id[:8] for stat in stats) == [f"0000000{n}" for n in range(4)]
         session.commit(stats)
     rows = {key: amount for key, _, amount, note in rows_of(read_sorted(workshop)) if note == "a"}
@@ -214,14 +215,9 @@ def test_task_that_dies_after_writing_is_tried_again_and_its_files_are_removed(
     path, expected = content
     mark = workshop.folder / "died"
     data = look_at(spark, path, is_small=is_small)
-    dying: object
-    if isinstance(data, reading.SparkInput):
-        dying = replace(data, parser=DyingParser(data.parser, mark))  # type: ignore[arg-type] # parses alike
-    else:
-        dying = DyingInput(data, mark)
     session = begin(workshop, path)
 
-    stats = write(spark, dying, session, 2)  # type: ignore[arg-type] # reads alike
+    stats = write(spark, data, DyingTask.of(session.task, mark), 2)
 
     assert mark.exists()
     written = {name for stat in stats for name in stat.log_files}
@@ -299,5 +295,5 @@ def test_nested_columns_are_written_however_the_work_is_divided(
         )
     else:
         data = reading.read(spark, [path], source, schema)
-    session.commit(write(spark, data, session, 2))
+    session.commit(write(spark, data, session.task, 2))
     assert read_sorted(workshop).select(schema.names).to_pylist() == rows

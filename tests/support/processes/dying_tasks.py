@@ -1,44 +1,42 @@
 """A fault for Spark's tasks: workers that die when their data files are written."""
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
-
-import pyarrow as pa
+from typing import Any, ParamSpec, Self, TypeVar
 
 from hoodie.engine import protocol
 from hoodie.write import tasks
-from hoodie_jobs.spark import reading, small
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class DyingParser:
-    """Parses as another, in a worker that dies right after it has written its data files."""
+@dataclass(frozen=True, kw_only=True)
+class DyingTask(tasks.WriteTask):
+    """A write of which one worker dies right after it has written its data files.
 
-    def __init__(self, parser: reading.Parser, mark: Path) -> None:
-        self.parser = parser
-        self.mark = mark
+    Which worker writes is up to Spark: each one is ready to die where the task arrives, and the
+    first to be done does. It arrives as a plain task.
+    """
 
-    def parse(self, part: pa.Table) -> pa.Table:
-        _die_after_write(self.mark)
-        return self.parser.parse(part)
+    mark: Path
+
+    @classmethod
+    def of(cls, task: tasks.WriteTask, mark: Path) -> Self:
+        """Return the same write, which leaves a mark where it dies."""
+        return cls(**_values(task), mark=mark)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _arrived, (_values(self), self.mark)
 
 
-class DyingInput:
-    """Reads as another, in a worker that dies right after it has written its data files."""
-
-    def __init__(self, data: small.SmallInput, mark: Path) -> None:
-        self.data = data
-        self.mark = mark
-
-    def read(self) -> pa.Table:
-        _die_after_write(self.mark)
-        return self.data.read()
+def _values(task: tasks.WriteTask) -> dict[str, Any]:
+    return {each.name: getattr(task, each.name) for each in fields(tasks.WriteTask)}
 
 
 class DyingEngine:
@@ -74,19 +72,20 @@ def _run_and_die(task: Callable[[Item], Result], mark: Path, item: Item) -> Resu
     return result
 
 
-def _die_after_write(mark: Path) -> None:
+def _arrived(values: dict[str, Any], mark: Path) -> tasks.WriteTask:
     """Have this worker die once its next data files are there, unless one did already."""
-    if mark.exists():
-        return
-    mark.touch()
-    # In the worker that dies.
-    tasks.run = _dying(tasks.run)
-    tasks.write = _dying(tasks.write)
+    if not mark.exists():
+        tasks.run = _dying(tasks.run, mark)
+        tasks.write = _dying(tasks.write, mark)
+    return tasks.WriteTask(**values)
 
 
-def _dying(write: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def _dying(write: Callable[Arguments, Result], mark: Path) -> Callable[Arguments, Result]:
     def write_and_die(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        write(*args, **kwargs)
-        os._exit(1)
+        result = write(*args, **kwargs)
+        with contextlib.suppress(FileExistsError):
+            mark.touch(exist_ok=False)
+            os._exit(1)
+        return result
 
     return write_and_die
