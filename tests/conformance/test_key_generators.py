@@ -238,7 +238,7 @@ def test_rows_are_added_to_a_table_without_a_record_key(
     peer_ours.hoodie("check", path)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("is_mor", [True, False], ids=["mor", "cow"])
 @pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "theirs"])
@@ -303,7 +303,7 @@ NOT_EXTRACTED = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in NOT_EXTRACTED])
 def test_values_of_paths_are_those_that_apache_hudi_extracts(
     name: str, judge: Judge, tmp_path: Path
@@ -324,7 +324,7 @@ def test_values_of_paths_are_those_that_apache_hudi_extracts(
         assert_same_rows(found.select(theirs.column_names), theirs.filter(wanted), ["id"])
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", TABLES)
 def test_keys_and_paths_of_rows_are_those_of_apache_hudi(
     name: str, judge: Judge, tmp_path: Path

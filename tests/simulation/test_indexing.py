@@ -15,6 +15,7 @@ from hoodie.model import commits, secondary_indexes, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import index_definitions, metadata_timelines, table_properties
 from hoodie.transaction import lifecycle
+from support.parameters import covering
 from support.simulation import (
     faulty_storage,
     schedule,
@@ -268,9 +269,8 @@ def later_changes(world: World) -> None:
     compact(world, "late")
 
 
-@pytest.mark.sample(2 * len(_SAMPLED))
-@EACH_KIND
-@pytest.mark.parametrize("fault", CRASHES)
+@pytest.mark.sample(len(_SAMPLED))
+@covering("kind, fault", list(KINDS), CRASHES, first=len(_SAMPLED))
 def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
     """T-I03, T-I04, T-I07: and what is written meanwhile is in the index.
 
@@ -354,9 +354,8 @@ def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
         check(world)
 
 
-@pytest.mark.sample(2 * len(_SAMPLED))
-@EACH_KIND
-@pytest.mark.parametrize("is_built_again", [False, True])
+@pytest.mark.sample(len(_SAMPLED))
+@covering("kind, is_built_again", list(KINDS), (False, True), first=len(_SAMPLED))
 def test_write_during_which_an_index_is_dropped_completes(kind: str, is_built_again: bool) -> None:
     """Whatever it has looked up in the index, which may be another by the end."""
 
@@ -417,9 +416,8 @@ def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
         check(world, builds_max=2)  # It may have been ready before it was dropped.
 
 
-@pytest.mark.sample(2 * len(_SAMPLED))
-@EACH_KIND
-@pytest.mark.parametrize("fault", CRASHES)
+@pytest.mark.sample(len(_SAMPLED))
+@covering("kind, fault", list(KINDS), CRASHES, first=len(_SAMPLED))
 def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
     for number in range(20):
         world = made(faulty_storage.FaultAt("dropper", number, fault), kind)

@@ -21,6 +21,7 @@ from hoodie.read import planning
 from hoodie.read import where as filters
 from hoodie.timeline import active, index_definitions
 from hoodie.transaction import lifecycle
+from support.parameters import covering
 from support.tables.tables import CONFIG, SmallTable
 
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
@@ -546,6 +547,22 @@ def test_dropped_index_is_not_kept_up(tmp_path: Path) -> None:
     assert {str(each["id"]): each["b"] for each in built.small.rows()} == built.expected
 
 
+OF_HISTORIES = [
+    "mor",
+    "mor optimistic",
+    "cow",
+    "mor global",
+    "cow global",
+    f"mor optimistic{OF_PARTITIONS}",
+    f"cow{OF_PARTITIONS}",
+    f"cow global{OF_PARTITIONS}",
+    f"{SHARED}cow",
+    f"{SHARED}mor simple",
+    f"{SHARED}cow global",
+    f"{SHARED}mor simple{OF_PARTITIONS}",
+]
+
+
 class History:
     """Changes that chance chooses, each of which completes."""
 
@@ -590,24 +607,8 @@ class History:
             self._pending.append(self.built.begin("early", self._rows()))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "mor",
-        "mor optimistic",
-        "cow",
-        "mor global",
-        "cow global",
-        f"mor optimistic{OF_PARTITIONS}",
-        f"cow{OF_PARTITIONS}",
-        f"cow global{OF_PARTITIONS}",
-        f"{SHARED}cow",
-        f"{SHARED}mor simple",
-        f"{SHARED}cow global",
-        f"{SHARED}mor simple{OF_PARTITIONS}",
-    ],
-)
+@pytest.mark.sample(len(OF_HISTORIES))
+@covering("kind, seed", OF_HISTORIES, range(3))
 def test_random_history_around_builds_is_that_of_a_dictionary(
     kind: str, seed: int, tmp_path: Path
 ) -> None:

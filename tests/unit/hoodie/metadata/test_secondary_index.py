@@ -18,6 +18,7 @@ from hoodie.model import commits, table_config
 from hoodie.read import planning, tasks, where
 from hoodie.timeline import active, index_definitions
 from hoodie.write import secondary_pairs, sessions
+from support.parameters import covering
 from support.tables.record_indexes import Row
 from support.tables.secondary_indexed import COLUMNS, PREFIX, SecondaryIndexed
 from support.tables.tables import CONFIG
@@ -58,8 +59,8 @@ def row(key: int | str, part: str | None = None, a: int | None = 0, b: str | Non
     return {"id": str(key), "part": place, "a": a, "b": b}
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sample(len(KINDS))  # Ten seconds each.
+@covering("kind, seed", list(KINDS), range(2))
 def test_index_has_a_pair_of_every_row_and_no_other_through_a_random_history(
     tmp_path: Path, kind: str, seed: int
 ) -> None:
