@@ -9,7 +9,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie_operator.api import hudi_table, kinds, objects
+from hoodie_operator.api import hudi_table_status, kinds, objects
 from hoodie_operator.reconcile import decide
 from support.operators import operator_world as ow
 from support.operators import rule_examples
@@ -25,7 +25,7 @@ POLICIES = (
 
 
 @st.composite
-def services(draw: st.DrawFn) -> hudi_table.ServiceStatus:
+def services(draw: st.DrawFn) -> hudi_table_status.ServiceStatus:
     told = {
         "name": draw(st.sampled_from(SERVICES)),
         "owner": draw(st.sampled_from(["Operator", "External", "Disabled"])),
@@ -39,7 +39,7 @@ def services(draw: st.DrawFn) -> hudi_table.ServiceStatus:
         "action": draw(st.sampled_from([None, "an-action"])),
         "overdue": draw(st.sampled_from([None, True])),
     }
-    return hudi_table.ServiceStatus.model_validate_json(json.dumps(told))
+    return hudi_table_status.ServiceStatus.model_validate_json(json.dumps(told))
 
 
 CHANGES = st.lists(
@@ -68,7 +68,7 @@ def policies(here: ow.Outside) -> list[objects.ObjectKey]:
 @settings(max_examples=60)
 @given(CHANGES)
 def test_sums_after_changes_are_those_of_all_tables_at_once(
-    changes: list[tuple[int, str | tuple[hudi_table.ServiceStatus, ...]]],
+    changes: list[tuple[int, str | tuple[hudi_table_status.ServiceStatus, ...]]],
 ) -> None:
     here = ow.Outside()
     for kind, name, spec in POLICIES:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from hoodie_operator.api import hudi_table
+from hoodie_operator.api import hudi_table_status
 from support.operators.standalone_place import Place
 from support.tables import mirrors
 
@@ -32,7 +32,7 @@ def test_a_mirror_follows_its_table_and_tells_what_it_lacks(place: Place) -> Non
     assert pc.sum(found["fare"]).as_py() == 3
     told = place.object("HudiTable", "trips")
     assert told is not None
-    assert isinstance(told.status, hudi_table.HudiTableStatus)
+    assert isinstance(told.status, hudi_table_status.HudiTableStatus)
     mirror = told.status.mirror
     assert mirror is not None
     assert (mirror.unmirrored_commits, mirror.unmirrored_file_groups) == (0, 0)

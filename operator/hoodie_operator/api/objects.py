@@ -8,6 +8,7 @@ from hoodie_operator.api import (
     conditions,
     fields,
     hudi_table,
+    hudi_table_status,
     index_request,
     lock_provider,
     savepoint,
@@ -92,7 +93,7 @@ class Object(Generic[SpecT_co, StatusT_co]):
         return (self.created_ms, self.key.name, self.uid)
 
 
-Table: TypeAlias = Object[hudi_table.HudiTableSpec, hudi_table.HudiTableStatus]
+Table: TypeAlias = Object[hudi_table.HudiTableSpec, hudi_table_status.HudiTableStatus]
 Writer: TypeAlias = Object[writer.WriterSpec, writer.WriterStatus]
 Policy: TypeAlias = Object[service_policy.Policy, service_policy.PolicyStatus]
 Savepoint: TypeAlias = Object[savepoint.SavepointSpec, savepoint.SavepointStatus]

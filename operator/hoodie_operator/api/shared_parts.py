@@ -8,7 +8,7 @@ takes ten times that where none is shared.
 import weakref
 from typing import TypeVar
 
-from hoodie_operator.api import conditions, fields, hudi_table
+from hoodie_operator.api import conditions, fields, hudi_table_status
 
 BlockT = TypeVar("BlockT", bound=fields.Block)
 StatusT = TypeVar("StatusT", bound=conditions.Status)
@@ -31,7 +31,7 @@ def with_shared_parts(block: BlockT) -> BlockT:
 
 def with_shared_services(status: StatusT) -> StatusT:
     """Return an equal status, in which the status of each service is held once."""
-    if not isinstance(status, hudi_table.HudiTableStatus) or status.services is None:
+    if not isinstance(status, hudi_table_status.HudiTableStatus) or status.services is None:
         return status
     services = tuple(_shared(each) for each in status.services)
     return status.model_copy(update={"services": services})

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from hoodie.model import schemas, table_config
-from hoodie_operator.api import hudi_table
+from hoodie_operator.api import hudi_table_status
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import effective
@@ -48,17 +48,17 @@ _IDENTITY = (
 
 def mismatches(
     wanted: table_config.TableConfig, stored: table_config.TableConfig
-) -> tuple[hudi_table.PropertyMismatch, ...]:
+) -> tuple[hudi_table_status.PropertyMismatch, ...]:
     """Return the properties that can never change and that differ."""
     return _mismatches(wanted, stored, _COMPARED)
 
 
 def _mismatches(
     wanted: table_config.TableConfig, stored: table_config.TableConfig, names: Iterable[str]
-) -> tuple[hudi_table.PropertyMismatch, ...]:
+) -> tuple[hudi_table_status.PropertyMismatch, ...]:
     desired, actual = table_config.to_properties(wanted), table_config.to_properties(stored)
     found = [
-        hudi_table.PropertyMismatch(
+        hudi_table_status.PropertyMismatch(
             property=name, desired=desired.get(name, "")[:1000], actual=actual.get(name, "")[:1000]
         )
         for name in names
@@ -71,7 +71,7 @@ def _mismatches(
 
 def _schema_mismatch(
     declared: Mapping[str, str], began: Mapping[str, str]
-) -> list[hudi_table.PropertyMismatch]:
+) -> list[hudi_table_status.PropertyMismatch]:
     """Return whether a declaration lacks a column that the table began with, or has another type.
 
     It may name more: those that writes have added since. The run that takes a table over compares
@@ -85,7 +85,7 @@ def _schema_mismatch(
     )
     actual = (f"{name} {began[name]}" for name in differing)
     return [
-        hudi_table.PropertyMismatch(
+        hudi_table_status.PropertyMismatch(
             property="schema", desired=", ".join(desired)[:1000], actual=", ".join(actual)[:1000]
         )
     ]
@@ -136,7 +136,7 @@ def mismatch(
 
 
 def _differing(
-    wanted: effective.EffectiveTable, differing: Sequence[hudi_table.PropertyMismatch]
+    wanted: effective.EffectiveTable, differing: Sequence[hudi_table_status.PropertyMismatch]
 ) -> Verdict | None:
     if not differing:
         return None

@@ -14,7 +14,7 @@ from hoodie.contract import job_specs
 from hoodie.model import settings, table_config
 from hoodie.transaction import preconditions
 from hoodie.write import compatibility
-from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
+from hoodie_operator.api import hudi_table, hudi_table_status, kinds, lock_provider, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -78,7 +78,7 @@ def _decide(
     world: World,
     table: objects.Table,
     resolved: effective.EffectiveTable | Verdict,
-    status: hudi_table.HudiTableStatus,
+    status: hudi_table_status.HudiTableStatus,
 ) -> Sequence[Effect]:
     """Return what to do about a table itself."""
     found = own_runs.situation(world, table, Purpose.CREATION, resolved)
@@ -236,7 +236,7 @@ def _lock(
 def _provide(
     world: World,
     table: objects.Table,
-    status: hudi_table.HudiTableStatus,
+    status: hudi_table_status.HudiTableStatus,
     wanted: effective.EffectiveTable,
     found: runs.Situation,
 ) -> Sequence[Effect]:
@@ -262,7 +262,7 @@ def _provide(
 def _provision(
     world: World,
     table: objects.Table,
-    status: hudi_table.HudiTableStatus,
+    status: hudi_table_status.HudiTableStatus,
     wanted: effective.EffectiveTable,
     found: runs.Situation,
 ) -> Sequence[Effect]:
@@ -279,7 +279,9 @@ def _provision(
         return [_set(table, status, refused, world)]
     if status.origin is None:
         is_created = seen.config is None or _may_be_ours(found)
-        origin = hudi_table.Origin.CREATED if is_created else hudi_table.Origin.ADOPTED
+        origin = (
+            hudi_table_status.Origin.CREATED if is_created else hudi_table_status.Origin.ADOPTED
+        )
         status = status.model_copy(update={"origin": origin})
     adoption = table.spec.adoption
     work = job_specs.CreateTable(
@@ -326,7 +328,9 @@ def _may_be_ours(found: runs.Situation) -> bool:
 
 
 def _compared(
-    status: hudi_table.HudiTableStatus, wanted: effective.EffectiveTable, seen: facts.TableFacts
+    status: hudi_table_status.HudiTableStatus,
+    wanted: effective.EffectiveTable,
+    seen: facts.TableFacts,
 ) -> Verdict:
     if seen.config is None:
         message = f"there is no table at {wanted.uri}, expected the one that was created or adopted"
@@ -375,7 +379,7 @@ def _change_data_differs(wanted: effective.EffectiveTable, stored: table_config.
 
 def _told(
     world: World, table: objects.Table, resolved: effective.EffectiveTable | Verdict
-) -> hudi_table.HudiTableStatus:
+) -> hudi_table_status.HudiTableStatus:
     """Return the status with everything that is known of the table put into it."""
     update: dict[str, object] = {
         "writers": tuple(
@@ -410,13 +414,13 @@ def _told(
 
 
 def _provisioning(
-    world: World, table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict
+    world: World, table: objects.Table, status: hudi_table_status.HudiTableStatus, verdict: Verdict
 ) -> SetStatus:
     return _set(table, status, own_runs.told(verdict, State.PROVISIONING, Reason.CREATING), world)
 
 
 def _set(
-    table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
+    table: objects.Table, status: hudi_table_status.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
     statements = table_conditions.statements(world, table, status)
     status = stated(status, table, verdict, world.now(table), statements)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie.model import table_config
-from hoodie_operator.api import fields, hudi_table, kinds, objects, table_action
+from hoodie_operator.api import fields, hudi_table_status, kinds, objects, table_action
 from hoodie_operator.reconcile import facts, names, references, table_services
 from hoodie_operator.reconcile.actions import metadata
 from hoodie_operator.reconcile.effects import CreateObject, Effect
@@ -28,7 +28,7 @@ _NO_COMMIT: Final = "0" * 17
 class Outcome:
     """What is told of a table's metadata table, and what is done about it."""
 
-    status: hudi_table.MetadataStatus | None
+    status: hudi_table_status.MetadataStatus | None
     effects: Sequence[Effect] = ()
 
 
@@ -51,7 +51,7 @@ def look(world: World, table: objects.Table) -> Outcome:
     partitions = _partitions(seen.config)
     if not partitions and remedy is None:
         return Outcome(status=None)
-    status = hudi_table.MetadataStatus(
+    status = hudi_table_status.MetadataStatus(
         partitions=partitions or None,
         delta_commits=None if seen.metadata is None else seen.metadata.delta_commits,
         action=None if remedy is None else remedy.action,
@@ -113,12 +113,14 @@ def _remedy(
     )
 
 
-def _partitions(config: table_config.TableConfig) -> tuple[hudi_table.MetadataPartition, ...]:
+def _partitions(
+    config: table_config.TableConfig,
+) -> tuple[hudi_table_status.MetadataPartition, ...]:
     named = dict.fromkeys(config.metadata_partitions_inflight, False)
     named |= dict.fromkeys(config.metadata_partitions, True)
     # What a table's properties hold is not bounded by us.
     told = {name[:_NAME_LENGTH_MAX]: is_ready for name, is_ready in sorted(named.items())}
     return tuple(
-        hudi_table.MetadataPartition(name=name, ready=is_ready)
+        hudi_table_status.MetadataPartition(name=name, ready=is_ready)
         for name, is_ready in list(told.items())[:_PARTITIONS_MAX]
     )

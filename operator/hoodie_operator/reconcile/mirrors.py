@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hoodie_operator.api import fields, hudi_table, kinds, objects, table_action, times
+from hoodie_operator.api import (
+    fields,
+    hudi_table_status,
+    kinds,
+    objects,
+    table_action,
+    times,
+)
 from hoodie_operator.reconcile import facts, names, references, table_services, timelines
 from hoodie_operator.reconcile.effects import CreateObject, Effect
 from hoodie_operator.reconcile.world import World
@@ -31,7 +38,7 @@ class Outcome:
         effects: A TableAction at most.
     """
 
-    status: hudi_table.MirrorStatus | None
+    status: hudi_table_status.MirrorStatus | None
     effects: Sequence[Effect] = ()
 
 
@@ -55,7 +62,7 @@ def look(world: World, table: objects.Table) -> Outcome:
     since = None
     if missing:
         since = times.text(timelines.epoch_ms(seen, missing[0].completion_time))
-    status = hudi_table.MirrorStatus(
+    status = hudi_table_status.MirrorStatus(
         instant=None if mirror is None else mirror.instant,
         snapshots=None if mirror is None else mirror.snapshots,
         unmirrored_commits=len(missing),

@@ -9,7 +9,14 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hoodie_operator.api import hudi_table, kinds, objects, service_policy, spec_memory
+from hoodie_operator.api import (
+    hudi_table,
+    hudi_table_status,
+    kinds,
+    objects,
+    service_policy,
+    spec_memory,
+)
 from hoodie_operator.api.reasons import BY_WORD, Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import references, table_services, windows
@@ -137,12 +144,12 @@ def _findings(
 
 
 @spec_memory.remembered
-def _told(status: hudi_table.HudiTableStatus, table: str) -> Mapping[str, _Told]:
+def _told(status: hudi_table_status.HudiTableStatus, table: str) -> Mapping[str, _Told]:
     """Return what the status of a table tells of each of its services."""
     return {each.name: _told_of(table, each) for each in status.services or ()}
 
 
-def _told_of(table: str, told: hudi_table.ServiceStatus) -> _Told:
+def _told_of(table: str, told: hudi_table_status.ServiceStatus) -> _Told:
     reason = BY_WORD[told.reason]
     mine = _finding(
         table, told.name, reason, told.message, action=told.action, is_overdue=bool(told.overdue)

@@ -17,6 +17,7 @@ from hoodie.model import instants
 from hoodie_operator.api import (
     fields,
     hudi_table,
+    hudi_table_status,
     kinds,
     objects,
     service_policy,
@@ -53,7 +54,7 @@ _COMPACTIONS: Final = frozenset(
 class Outcome:
     """What is told of a table's stuck instants, and what is done about them."""
 
-    instants: tuple[hudi_table.StuckInstant, ...]
+    instants: tuple[hudi_table_status.StuckInstant, ...]
     effects: Sequence[Effect]
 
 
@@ -72,7 +73,7 @@ def look(world: World, table: objects.Table) -> Outcome:
     if not seen.pending:
         return Outcome(instants=(), effects=())
     mandates = _mandates(world, table)
-    told: list[hudi_table.StuckInstant] = []
+    told: list[hudi_table_status.StuckInstant] = []
     effects: list[Effect] = []
     for pending in seen.pending:
         mandate = mandates.get(_kind(pending))
@@ -80,7 +81,7 @@ def look(world: World, table: objects.Table) -> Outcome:
             continue
         remedy = _remedy(world, table, mandate, pending)
         told.append(
-            hudi_table.StuckInstant(
+            hudi_table_status.StuckInstant(
                 instant=pending.requested_time,
                 type=pending.action,
                 since=times.text(timelines.epoch_ms(seen, pending.requested_time)),
@@ -96,7 +97,7 @@ def look(world: World, table: objects.Table) -> Outcome:
     return Outcome(instants=tuple(told[:_TOLD_MAX]), effects=effects)
 
 
-def statements(stuck: Sequence[hudi_table.StuckInstant]) -> tuple[Statement, ...]:
+def statements(stuck: Sequence[hudi_table_status.StuckInstant]) -> tuple[Statement, ...]:
     """Return the condition that names what is stuck; none where nothing is."""
     if not stuck:
         return ()

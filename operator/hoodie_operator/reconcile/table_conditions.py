@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from hoodie_operator.api import hudi_table, objects, times
+from hoodie_operator.api import hudi_table_status, objects, times
 from hoodie_operator.api.conditions import ConditionStatus, Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.reconcile import facts, stuck, table_services, timelines
@@ -11,7 +11,7 @@ from hoodie_operator.reconcile.world import World
 
 
 def statements(
-    world: World, table: objects.Table, status: hudi_table.HudiTableStatus
+    world: World, table: objects.Table, status: hudi_table_status.HudiTableStatus
 ) -> Sequence[Statement]:
     """Return the conditions that hold of a table.
 
@@ -29,7 +29,7 @@ def statements(
     ]
 
 
-def _unconfirmed(status: hudi_table.HudiTableStatus) -> Sequence[Statement]:
+def _unconfirmed(status: hudi_table_status.HudiTableStatus) -> Sequence[Statement]:
     """Return what is to be said of services that only report, until a user decides."""
     message = "; ".join(
         f"{each.name}: {each.message}"

@@ -21,6 +21,7 @@ from hoodie_operator.api import (
     conditions,
     fields,
     hudi_table,
+    hudi_table_status,
     kinds,
     objects,
     service_policy,
@@ -71,7 +72,7 @@ class Mandate:
 class Outcome:
     """What is told of a table's services, and what is done for them."""
 
-    services: tuple[hudi_table.ServiceStatus, ...]
+    services: tuple[hudi_table_status.ServiceStatus, ...]
     effects: Sequence[Effect]
 
 
@@ -82,7 +83,7 @@ def policy_name(policy: objects.Policy) -> str:
 
 def look(world: World, table: objects.Table) -> Outcome:
     """Return the state of each service of a table, and the TableActions that are due."""
-    told: list[hudi_table.ServiceStatus] = []
+    told: list[hudi_table_status.ServiceStatus] = []
     effects: list[Effect] = []
     actions = world.actions_of(table)
     for service in registry.SERVICES:
@@ -178,7 +179,7 @@ def _has_consent(table: objects.Table, service: TableService) -> bool:
     """Return whether the defaults may delete: the table is the operator's own, or it says so."""
     if service.declared_owner(table) is hudi_table.ServiceOwner.OPERATOR:
         return True
-    is_created = table.status.origin is hudi_table.Origin.CREATED
+    is_created = table.status.origin is hudi_table_status.Origin.CREATED
     return is_created and not table.spec.concurrency.external_writers
 
 
@@ -201,7 +202,7 @@ class _Look:
             (each for each in table.status.services or () if each.name == service.name), None
         )
 
-    def status(self, effects: list[Effect]) -> hudi_table.ServiceStatus:
+    def status(self, effects: list[Effect]) -> hudi_table_status.ServiceStatus:
         """Return what is told of the service; what is to be done for it is added to effects."""
         owner = self._service.declared_owner(self._table) or hudi_table.ServiceOwner.OPERATOR
         if owner is not hudi_table.ServiceOwner.OPERATOR:
@@ -246,7 +247,7 @@ class _Look:
 
     def _appraised(
         self, owner: hudi_table.ServiceOwner, mandate: Mandate, effects: list[Effect]
-    ) -> hudi_table.ServiceStatus:
+    ) -> hudi_table_status.ServiceStatus:
         last = self._last()
         if mandate.policy is None and mandate.is_dry_run and last is not None:
             message = (
@@ -274,7 +275,7 @@ class _Look:
         mandate: Mandate,
         due: Due,
         effects: list[Effect],
-    ) -> hudi_table.ServiceStatus:
+    ) -> hudi_table_status.ServiceStatus:
         """Have the action made, unless it was, or no window is open."""
         if mandate.is_dry_run and self._service.action_type not in table_action.REPORTING:
             return self._told(owner, Reason.NOT_DUE, f"{due.message}; a dry run leaves it")
@@ -321,7 +322,9 @@ class _Look:
                 return action
         return None
 
-    def _at_work(self, owner: hudi_table.ServiceOwner, action: str) -> hudi_table.ServiceStatus:
+    def _at_work(
+        self, owner: hudi_table.ServiceOwner, action: str
+    ) -> hudi_table_status.ServiceStatus:
         told = self._told(
             owner, Reason.ACTION_AT_WORK, f"TableAction {action} is active", is_due=True
         )
@@ -335,10 +338,10 @@ class _Look:
         *,
         is_due: bool = False,
         next_due_ms: int | None = None,
-    ) -> hudi_table.ServiceStatus:
+    ) -> hudi_table_status.ServiceStatus:
         since = self._due_since() if is_due else None
         mandate = self._mandate
-        return hudi_table.ServiceStatus(
+        return hudi_table_status.ServiceStatus(
             name=self._service.name,
             owner=owner.value,
             policy=None if mandate is None else mandate.name,
@@ -362,7 +365,7 @@ class _Look:
             return False
         return self._world.now_ms - times.epoch_ms(since) > fields.duration_ms(limit)
 
-    def _last(self) -> hudi_table.ServiceRun | None:
+    def _last(self) -> hudi_table_status.ServiceRun | None:
         """Return the last run that succeeded: of what a dry run reported, the last dry run."""
         is_dry = self._mandate is not None and self._mandate.is_dry_run
         before = None
@@ -381,11 +384,11 @@ class _Look:
         time = newest.status.finished_time or ""
         if before is not None and before.time >= time:
             return before
-        return hudi_table.ServiceRun(
+        return hudi_table_status.ServiceRun(
             action=newest.name, basis=names.basis(newest.name), time=time, message=_result(newest)
         )
 
-    def _last_failure(self) -> hudi_table.ServiceRun | None:
+    def _last_failure(self) -> hudi_table_status.ServiceRun | None:
         """Return the last run that failed for good, unless one has succeeded since."""
         before = None if self._before is None else self._before.last_failure
         runs = [] if before is None else [before]
@@ -393,7 +396,7 @@ class _Look:
             stalled = action.status.condition(Type.STALLED)
             if stalled is not None and stalled.status is conditions.ConditionStatus.TRUE:
                 message = f"{stalled.reason}: {stalled.message}"[:_MESSAGE_LENGTH_MAX]
-                failure = hudi_table.ServiceRun(
+                failure = hudi_table_status.ServiceRun(
                     action=action.name,
                     basis=names.basis(action.name),
                     time=stalled.last_transition_time,

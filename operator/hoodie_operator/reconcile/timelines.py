@@ -6,19 +6,19 @@ from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.maintenance.compaction import memory
 from hoodie.model import instants, time_zones
-from hoodie_operator.api import hudi_table, times
+from hoodie_operator.api import hudi_table_status, times
 from hoodie_operator.reconcile import facts
 
 _CONSUMERS_MAX = 20
 _PLANS = frozenset({instants.Action.COMPACTION.value})
 
 
-def latest_commit(seen: facts.TableFacts) -> hudi_table.LatestCommit | None:
+def latest_commit(seen: facts.TableFacts) -> hudi_table_status.LatestCommit | None:
     """Return the write that completed last."""
     if not seen.commits:
         return None
     last = seen.commits[-1]
-    return hudi_table.LatestCommit(
+    return hudi_table_status.LatestCommit(
         instant=last.requested_time, completion_time=last.completion_time, action=last.action
     )
 
@@ -90,20 +90,20 @@ def uncompacted(seen: facts.TableFacts) -> list[facts.Commit]:
     ]
 
 
-def backlog(seen: facts.TableFacts) -> hudi_table.Backlog:
+def backlog(seen: facts.TableFacts) -> hudi_table_status.Backlog:
     """Return what compaction has before it."""
     waiting = uncompacted(seen)
-    return hudi_table.Backlog(
+    return hudi_table_status.Backlog(
         delta_commits=len(waiting),
         log_bytes=sum(commit.log_bytes for commit in waiting),
         pending_compactions=len(pending_compactions(seen)),
     )
 
 
-def consumers(seen: facts.TableFacts) -> tuple[hudi_table.ConsumerStatus, ...]:
+def consumers(seen: facts.TableFacts) -> tuple[hudi_table_status.ConsumerStatus, ...]:
     """Return the declared consumers, as many as a status has."""
     return tuple(
-        hudi_table.ConsumerStatus(
+        hudi_table_status.ConsumerStatus(
             name=each.name,
             consumed=each.consumed,
             holding=each.is_holding,

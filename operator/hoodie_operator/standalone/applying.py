@@ -9,7 +9,7 @@ long as its deletionProtection is on.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hoodie_operator.api import hudi_table, kinds, manifests, objects
+from hoodie_operator.api import hudi_table, hudi_table_status, kinds, manifests, objects
 from hoodie_operator.standalone.folder import FolderState
 
 
@@ -103,7 +103,7 @@ def _changed(manifest: manifests.Manifest, found: objects.AnyObject) -> objects.
 def _refusals(manifest: manifests.Manifest, found: objects.AnyObject) -> list[manifests.Problem]:
     rules = kinds.BY_NAME[manifest.key.kind].rules
     status = found.status
-    is_provisioned = not isinstance(status, hudi_table.HudiTableStatus) or status.provisioned
+    is_provisioned = not isinstance(status, hudi_table_status.HudiTableStatus) or status.provisioned
     return [
         manifests.Problem(
             source=manifest.source,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from hoodie_operator.api import (
     hudi_table,
+    hudi_table_status,
     kinds,
     manifests,
     objects,
@@ -54,7 +55,7 @@ def _table(
         generation=1,
         created_ms=0,
         spec=spec,
-        status=hudi_table.HudiTableStatus(),
+        status=hudi_table_status.HudiTableStatus(),
     )
     for part in (effective.location(spec, (data_root,)), effective.config(table)):
         if isinstance(part, effective.Refusal):

@@ -17,6 +17,7 @@ from hoodie_operator.api import (
     attempts,
     conditions,
     hudi_table,
+    hudi_table_status,
     kinds,
     objects,
     table_action,
@@ -304,7 +305,7 @@ def _told(
     yield "hudi_table_state", (status.state or "",), 1
     yield "hudi_table_interference", (), status.is_true(Type.INTERFERENCE)
     yield "hudi_table_metadata_unusable", (), status.is_true(Type.METADATA_TABLE_UNUSABLE)
-    assert isinstance(status, hudi_table.HudiTableStatus)
+    assert isinstance(status, hudi_table_status.HudiTableStatus)
     for action, count in Counter(each.type for each in status.stuck or ()).items():
         yield "hudi_table_stuck_instants", (action,), count
     for part in (None if status.metadata is None else status.metadata.partitions) or ():
@@ -323,7 +324,7 @@ def _told(
 
 
 def _told_of_mirror(
-    mirror: hudi_table.MirrorStatus | None,
+    mirror: hudi_table_status.MirrorStatus | None,
 ) -> Iterator[tuple[str, tuple[str, ...], float]]:
     if mirror is None:
         return
@@ -339,7 +340,7 @@ def _figures(
     found: objects.AnyObject, seen: facts.TableFacts
 ) -> Iterator[tuple[str, tuple[str, ...], float]]:
     status = found.status
-    assert isinstance(status, hudi_table.HudiTableStatus)
+    assert isinstance(status, hudi_table_status.HudiTableStatus)
     yield "hudi_table_commits", (), len(seen.commits)
     if seen.commits:
         newest_s = timelines.epoch_ms(seen, seen.commits[-1].completion_time) / 1000

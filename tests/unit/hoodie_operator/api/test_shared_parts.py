@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hoodie_operator.api import hudi_table, kinds, shared_parts
+from hoodie_operator.api import hudi_table, hudi_table_status, kinds, shared_parts
 from support.operators import full_specs, rule_examples
 
 
@@ -59,7 +59,7 @@ def test_what_tables_tell_of_a_service_is_shared_and_not_changed() -> None:
         "last": {"action": "a", "time": "2026-01-01T00:00:00Z", "message": "done"},
     }
     text = json.dumps({"uri": "file:///data/t", "services": [told]})
-    read = [hudi_table.HudiTableStatus.model_validate_json(text) for _ in range(2)]
+    read = [hudi_table_status.HudiTableStatus.model_validate_json(text) for _ in range(2)]
     one, other = (shared_parts.with_shared_services(each) for each in read)
     assert one == read[0]
     assert one is not other

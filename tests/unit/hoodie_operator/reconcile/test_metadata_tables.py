@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hoodie.contract import job_specs
-from hoodie_operator.api import hudi_table, kinds, objects
+from hoodie_operator.api import hudi_table_status, kinds, objects
 from hoodie_operator.api.conditions import ConditionStatus, Type
 from hoodie_operator.reconcile import facts
 from support.operators import operator_world as ow
@@ -35,8 +35,8 @@ class Indexed(Flights):
         self.settle()
 
     @property
-    def told(self) -> hudi_table.MetadataStatus | None:
-        found: hudi_table.MetadataStatus | None = self.status(self.table_key).metadata
+    def told(self) -> hudi_table_status.MetadataStatus | None:
+        found: hudi_table_status.MetadataStatus | None = self.status(self.table_key).metadata
         return found
 
     def end_well(self, key: objects.ObjectKey, *partitions: str) -> None:
@@ -73,8 +73,9 @@ def test_table_that_is_as_declared_is_left_as_it_is(
     here.see(*partitions)
     assert not here.actions()
     if partitions:
-        assert here.told == hudi_table.MetadataStatus(
-            partitions=(hudi_table.MetadataPartition(name="files", ready=True),), delta_commits=3
+        assert here.told == hudi_table_status.MetadataStatus(
+            partitions=(hudi_table_status.MetadataPartition(name="files", ready=True),),
+            delta_commits=3,
         )
     else:
         assert here.told is None
@@ -93,7 +94,7 @@ def test_missing_metadata_table_is_made_by_one_action_beside_writers() -> None:
     assert any(isinstance(work, job_specs.WriteBatches) for work in here.works)
     here.see(commits=2)
     assert here.actions() == [action]
-    assert here.told == hudi_table.MetadataStatus(
+    assert here.told == hudi_table_status.MetadataStatus(
         action=action.name, message=f"TableAction {action.name} is active"
     )
     here.end_well(action, "files")
@@ -124,8 +125,8 @@ def test_metadata_table_that_another_engine_builds_is_there() -> None:
     here.declare(True)
     here.see(building=("files",))
     assert not here.actions()
-    assert here.told == hudi_table.MetadataStatus(
-        partitions=(hudi_table.MetadataPartition(name="files", ready=False),)
+    assert here.told == hudi_table_status.MetadataStatus(
+        partitions=(hudi_table_status.MetadataPartition(name="files", ready=False),)
     )
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from hoodie.contract import job_results, job_specs
-from hoodie_operator.api import hudi_table, kinds
+from hoodie_operator.api import hudi_table_status, kinds
 from hoodie_operator.reconcile import facts, timelines
 from support.operators import operator_world as ow
 from support.operators.flights_world import Flights
@@ -39,8 +39,8 @@ class Mirrored(Flights):
         self.settle()
 
     @property
-    def told(self) -> hudi_table.MirrorStatus | None:
-        found: hudi_table.MirrorStatus | None = self.status(self.table_key).mirror
+    def told(self) -> hudi_table_status.MirrorStatus | None:
+        found: hudi_table_status.MirrorStatus | None = self.status(self.table_key).mirror
         return found
 
     @property

@@ -7,7 +7,13 @@ import pytest
 
 from hoodie.contract import job_results, job_specs
 from hoodie.model import instants
-from hoodie_operator.api import configuration, hudi_table, kinds, objects, retention_policy
+from hoodie_operator.api import (
+    configuration,
+    hudi_table_status,
+    kinds,
+    objects,
+    retention_policy,
+)
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.reconcile import facts, names
 from support.operators import operator_world as ow
@@ -37,10 +43,10 @@ class Retained(Flights):
         self.see_table(self.table_key, [ow.commit(number) for number in numbers])
         self.tables[uid] = dataclasses.replace(self.tables[uid], **told)  # type: ignore[arg-type]
 
-    def service(self, name: str) -> hudi_table.ServiceStatus:
+    def service(self, name: str) -> hudi_table_status.ServiceStatus:
         """Return what the table tells of a service."""
         services = self.status(self.table_key).services
-        found: hudi_table.ServiceStatus
+        found: hudi_table_status.ServiceStatus
         (found,) = (each for each in services if each.name == name)
         return found
 
@@ -203,7 +209,7 @@ def by_default(here: Flights) -> None:
     here.limits = dataclasses.replace(here.limits, services=configuration.ServiceDefaults())
 
 
-def come_from(here: Flights, origin: hudi_table.Origin | None) -> None:
+def come_from(here: Flights, origin: hudi_table_status.Origin | None) -> None:
     """Have the table be one that the operator created, or not, or one of an earlier release."""
     found = here.by_key[here.table_key]
     status = found.status.model_copy(update={"origin": origin})
@@ -212,7 +218,7 @@ def come_from(here: Flights, origin: hudi_table.Origin | None) -> None:
 
 def test_table_that_the_operator_created_is_kept_small_by_default() -> None:
     here = Retained()
-    come_from(here, hudi_table.Origin.CREATED)
+    come_from(here, hudi_table_status.Origin.CREATED)
     by_default(here)
     here.commit(*range(1, 35))
     here.settle()
@@ -237,13 +243,13 @@ def test_origin_is_told(is_there: bool) -> None:
     here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key)
     here.settle()
-    expected = hudi_table.Origin.ADOPTED if is_there else hudi_table.Origin.CREATED
+    expected = hudi_table_status.Origin.ADOPTED if is_there else hudi_table_status.Origin.CREATED
     assert here.status(here.table_key).origin is expected
 
 
-@pytest.mark.parametrize("origin", [None, hudi_table.Origin.ADOPTED])
+@pytest.mark.parametrize("origin", [None, hudi_table_status.Origin.ADOPTED])
 def test_table_of_another_origin_is_only_reported_on_until_it_consents(
-    origin: hudi_table.Origin | None,
+    origin: hudi_table_status.Origin | None,
 ) -> None:
     here = Retained()
     come_from(here, origin)
@@ -337,7 +343,7 @@ def test_policy_is_consent() -> None:
 def test_external_writers_clean_themselves() -> None:
     spec = edited(ow.TABLE, concurrency__externalWriters=True)
     here = Retained(spec)
-    come_from(here, hudi_table.Origin.CREATED)
+    come_from(here, hudi_table_status.Origin.CREATED)
     by_default(here)
     here.commit(*range(1, 12))
     here.settle()
@@ -788,7 +794,7 @@ def test_dry_run_deletes_no_savepoint() -> None:
 
 def test_default_without_consent_deletes_no_savepoint() -> None:
     here = Retained()
-    come_from(here, hudi_table.Origin.ADOPTED)
+    come_from(here, hudi_table_status.Origin.ADOPTED)
     plain = configuration.ServiceDefaults().retention or RAISE
     bounds = retention_policy.Savepoints(expire_after="1h")
     rules = plain.model_copy(update={"savepoints": bounds})

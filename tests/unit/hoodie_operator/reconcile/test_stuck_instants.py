@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hoodie.model import instants
-from hoodie_operator.api import hudi_table, kinds, objects, table_action
+from hoodie_operator.api import hudi_table_status, kinds, objects, table_action
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.reconcile import facts
 from support.operators import operator_world as ow
@@ -42,9 +42,9 @@ class Place(Flights):
         )
         return dataclasses.replace(pending, **fields)  # type: ignore[arg-type]  # what a test varies
 
-    def told(self) -> tuple[hudi_table.StuckInstant, ...]:
+    def told(self) -> tuple[hudi_table_status.StuckInstant, ...]:
         found = self.status(self.table_key)
-        assert isinstance(found, hudi_table.HudiTableStatus)
+        assert isinstance(found, hudi_table_status.HudiTableStatus)
         return found.stuck or ()
 
     def rollbacks(self) -> list[objects.ObjectKey]:

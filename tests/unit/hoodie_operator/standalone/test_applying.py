@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, errors
-from hoodie_operator.api import documents, group, hudi_table, kinds, objects
+from hoodie_operator.api import documents, group, hudi_table_status, kinds, objects
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import applying, store
 from hoodie_operator.standalone.folder import Folder
@@ -160,7 +160,7 @@ def test_schema_of_a_table_is_corrected_until_the_table_is_there(
     folder = Folder(tmp_path)
     path = _write(tmp_path / "a.yaml", "HudiTable", "a", rule_examples.TABLE)
     (made,) = _apply(stored, folder).put
-    status = hudi_table.HudiTableStatus(provisioned=is_provisioned)
+    status = hudi_table_status.HudiTableStatus(provisioned=is_provisioned)
     stored[made.key] = dataclasses.replace(made, status=status)
     columns = [*rule_examples.TABLE["schema"]["columns"], {"name": "tip", "type": "double"}]
     _write(
