@@ -92,7 +92,7 @@ def reader(
     """Return the rows of all tasks, in their order, a batch in memory at once.
 
     Raises:
-        StorageError: Two messages are of one task.
+        StorageError: Two messages are of one task. As they are read: rows are missing.
     """
     numbers = [each.partition for each in staged]
     if len(set(numbers)) != len(numbers):
@@ -106,9 +106,17 @@ def reader(
         for each in ordered:
             if each.path is None:
                 continue
+            rows = 0
             with storage.open_input(each.path) as file, pa.ipc.open_stream(file) as stream:
                 for batch in stream:
+                    rows += batch.num_rows
                     yield batch.select(schema.names).cast(schema)
+            # A stream that was cut off between two batches reads as one that ends there.
+            if rows != each.rows:
+                raise errors.StorageError(
+                    f"{storage.uri}: {each.path} has {rows:,} rows, expected {each.rows:,}: write "
+                    "the rows again"
+                )
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 

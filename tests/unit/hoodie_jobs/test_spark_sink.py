@@ -239,6 +239,22 @@ def test_write_whose_staged_rows_are_gone_publishes_nothing(place: Place) -> Non
     assert (place.held(), place.commits()) == (["a oslo 1"], 1)
 
 
+def test_staged_rows_that_are_fewer_than_was_told_are_not_written(place: Place) -> None:
+    """A stream of Arrow may end after any batch, and says nothing of it."""
+    place.write(rows("a oslo 1"))
+    writer = place.writer()
+    data = pa.concat_tables([rows("a oslo 2"), rows("b oslo 2")])
+    message = place.run(writer, 0, data)
+    whole = place.staged[0].read_bytes()
+    with pa.ipc.open_stream(whole) as stream:
+        first = stream.read_next_batch()
+    with place.staged[0].open("wb") as file, pa.ipc.new_stream(file, first.schema) as shorter:
+        shorter.write_batch(first)
+    with pytest.raises(errors.StorageError, match=r"has 1 rows, expected 2: write the rows again"):
+        writer.commit([message])
+    assert (place.held(), place.commits()) == (["a oslo 1"], 1)
+
+
 def test_failed_task_is_the_error_of_the_write(place: Place) -> None:
     place.write(rows("a oslo 1"))
     writer = place.writer()
