@@ -20,7 +20,7 @@ def describe(
     refused = store.load_refused(state)
     runs = processes.Processes(state, clock.SystemClock())
     texts = []
-    for found in stored.objects_of(state, printing.kind_named(kind), name):
+    for found in stored.objects_of(state, *stored.asked_for(kind, name)):
         owned = reporting.made_for(found, everything.values())
         told = [each for each in refused if each.key == found.key]
         texts.append(printing.describe(found, owned, told, runs.log([found.uid])))

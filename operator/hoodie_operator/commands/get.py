@@ -40,8 +40,10 @@ def get(
     state: options.State = options.STATE_DEFAULT,
 ) -> None:
     """Print objects, with the reason of everything that does not run."""
-    chosen = None if kind.lower() == printing.ALL else printing.kind_named(kind)
-    if chosen is None and name is not None:
+    chosen = None
+    if kind.lower() != printing.ALL:
+        chosen, name = stored.asked_for(kind, name)
+    elif name is not None:
         raise errors.InvalidInputError(f"get all {name}: expected the kind of {name}")
     found = stored.objects_of(state, chosen, name)
     if watch:

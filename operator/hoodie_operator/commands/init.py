@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -57,6 +58,7 @@ def init(  # noqa: PLR0913, PLR0917 - a parameter an option
         str | None,
         typer.Option("--columns", metavar="'NAME TYPE, ...'", help="Types that are not inferred."),
     ] = None,
+    rename: words.Renames = None,
     name: Annotated[
         str | None,
         typer.Option("--name", help="The table's name.", show_default="the files' folder or name"),
@@ -67,8 +69,9 @@ def init(  # noqa: PLR0913, PLR0917 - a parameter an option
     Columns and their types are those of the files. The output is for a file in the current folder,
     and to be edited: `hudi-operator init trips/*.parquet --record-key id > trips.yaml`.
     """
-    with inputs.local(files, inputs.Reading()) as names:
-        reading = inputs.source(names, inputs.Reading())
+    given_reading = inputs.Reading(renames=tuple(rename or ()))
+    with inputs.local(files, given_reading) as names:
+        reading = inputs.source(names, given_reading)
         given = column_types.columns(columns) if columns is not None else {}
         found = inferring.columns_of(names, reading, given)
     keys = words.names(record_key, "--record-key")
@@ -84,7 +87,7 @@ def init(  # noqa: PLR0913, PLR0917 - a parameter an option
         partition_by=partitions,
         ordering=ordered,
         table_type=_TYPES[type_name],
-        source=_source(names, reading),
+        source=_source(names, reading, found.schema.names),
     )
     for note in found.notes:
         options.ERR.print(f"note: {note}", markup=False, soft_wrap=True)
@@ -108,7 +111,9 @@ def _name(given: str | None, file: str) -> str:
     return name
 
 
-def _source(names: list[str], reading: input_sources.Source) -> dict[str, Any]:
+def _source(
+    names: list[str], reading: input_sources.Source, columns: Sequence[str]
+) -> dict[str, Any]:
     """Return where a Writer finds the files, and those that come to be beside them."""
     patterns = {_pattern(Path(name)) for name in names}
     if len(patterns) > 1:
@@ -119,6 +124,10 @@ def _source(names: list[str], reading: input_sources.Source) -> dict[str, Any]:
     found: dict[str, Any] = {"path": patterns.pop(), "format": _FORMATS[reading.format].value}
     if reading.format is input_sources.SourceFormat.CSV and reading.delimiter != ",":
         found["csv"] = {"delimiter": reading.delimiter}
+    if reading.renames:
+        sources = {each.name: each.source for each in reading.renames}
+        # A Writer takes those columns alone that it names.
+        found["columns"] = {column: sources.get(column, column) for column in columns}
     return found
 
 

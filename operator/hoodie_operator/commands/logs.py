@@ -8,14 +8,14 @@ import typer
 
 from hoodie import clock, errors
 from hoodie_operator.commands import options, stored
-from hoodie_operator.standalone import printing, processes, reporting, store
+from hoodie_operator.standalone import processes, reporting, store
 
 _PERIOD_S = 0.3
 
 
 def logs(
     kind: Annotated[str, typer.Argument(help="Kind: table, writer, action, policy or index.")],
-    name: Annotated[str, typer.Argument(help="The object's name.")],
+    name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
     attempt: Annotated[
         int | None, typer.Option("--attempt", metavar="N", help="An attempt; default: the newest.")
     ] = None,
@@ -32,7 +32,7 @@ def logs(
 
     Of an object whose work is done by TableActions it is the log of the newest of these.
     """
-    (found,) = stored.objects_of(state, printing.kind_named(kind), name)
+    (found,) = stored.objects_of(state, *stored.one_asked_for(kind, name))
     made = reporting.made_for(found, store.load(state).values())
     uids = [each.uid for each in (found, *made)]
     log = processes.Processes(state, clock.SystemClock()).log(uids, attempt)

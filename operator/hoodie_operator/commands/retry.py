@@ -8,12 +8,12 @@ from hoodie import clock, errors
 from hoodie_operator.api import objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.commands import options, stored
-from hoodie_operator.standalone import ownership, printing, reporting, retry_requests, store
+from hoodie_operator.standalone import ownership, reporting, retry_requests, store
 
 
 def retry(
     kind: Annotated[str, typer.Argument(help="Kind: table, writer, action, policy or index.")],
-    name: Annotated[str, typer.Argument(help="The object's name.")],
+    name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
     state: options.State = options.STATE_DEFAULT,
 ) -> None:
     """Ask for another attempt of what has failed, or for a sooner one.
@@ -21,7 +21,7 @@ def retry(
     Failures are counted anew, as after a change of the manifest. Of an object whose work is done by
     TableActions those that have failed are tried again.
     """
-    (found,) = stored.objects_of(state, printing.kind_named(kind), name)
+    (found,) = stored.objects_of(state, *stored.one_asked_for(kind, name))
     family = (found, *reporting.made_for(found, store.load(state).values()))
     due = [each for each in family if retry_requests.is_due(each.status)]
     if not due:

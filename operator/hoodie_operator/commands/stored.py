@@ -7,7 +7,7 @@ from hoodie import errors
 from hoodie_operator.api import kinds, objects
 from hoodie_operator.commands import options
 from hoodie_operator.reconcile import verdicts
-from hoodie_operator.standalone import ownership, reporting, store
+from hoodie_operator.standalone import ownership, printing, reporting, store
 
 
 def objects_of(state: Path, kind: kinds.Kind | None, name: str | None) -> list[objects.AnyObject]:
@@ -40,6 +40,31 @@ def objects_of(state: Path, kind: kinds.Kind | None, name: str | None) -> list[o
     if kind is not None and name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")
     return found
+
+
+def asked_for(kind: str, name: str | None) -> tuple[kinds.Kind, str | None]:
+    """Return which objects are meant: `writer trips`, `writer/trips`, or `writers`.
+
+    Raises:
+        InvalidInputError: There is no such kind, or two names are given.
+    """
+    kind_text, slash, after = kind.partition("/")
+    if slash and (name is not None or not after):
+        given = kind if name is None else f"{kind} {name}"
+        raise errors.InvalidInputError(f"{given}: expected KIND NAME, or KIND/NAME")
+    return printing.kind_named(kind_text), after or name
+
+
+def one_asked_for(kind: str, name: str | None) -> tuple[kinds.Kind, str]:
+    """Return which object is meant: `writer trips` or `writer/trips`.
+
+    Raises:
+        InvalidInputError: As of `asked_for`, or there is no name.
+    """
+    found, chosen_name = asked_for(kind, name)
+    if chosen_name is None:
+        raise errors.InvalidInputError(f"{kind}: expected KIND NAME, or KIND/NAME")
+    return found, chosen_name
 
 
 def chosen(

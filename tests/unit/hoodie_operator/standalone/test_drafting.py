@@ -84,6 +84,21 @@ def test_command_names_the_folder_of_its_files(
     assert "storage: {path: lake/in-trips}" in printed
 
 
+def test_columns_get_other_names(trips: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (trips / "odd.csv").write_text("Trip ID,price\n1,2.5\n")
+    assert program.main(["init", "odd.csv", "--record-key", "Trip_ID"]) != 0
+    assert "by --rename 'Trip_ID=Trip ID'" in capsys.readouterr().err
+    assert program.main(["init", "odd.csv", "--record-key", "id", "--rename", "id=Trip ID"]) == 0
+    found, problems = manifests.parse(capsys.readouterr().out.encode(), "odd.yaml")
+    assert not problems
+    specs = {each.key.kind: each.spec for each in found}
+    table, source = specs["HudiTable"], specs["Writer"]
+    assert isinstance(table, hudi_table.HudiTableSpec)
+    assert isinstance(source, writer.WriterSpec)
+    assert [each.name for each in table.schema_.columns or ()] == ["id", "price"]
+    assert source.source.files.columns == {"id": "Trip ID", "price": "price"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
