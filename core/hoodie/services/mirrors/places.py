@@ -14,8 +14,7 @@ Source: the Iceberg table specification, "File System Tables"; `HadoopTableOpera
 
 import contextlib
 import io
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import pyiceberg
@@ -39,13 +38,10 @@ from hoodie import errors
 from hoodie.services.mirrors import states, values
 from hoodie.storage import protocol
 
-HINT = f"{states.FOLDER}/version-hint.text"
-
 _UNNAMED = "default"
 """What PyIceberg calls a catalog that is given by its URI; a SQL catalog keeps tables by it."""
 
 _METADATA_PATH_KEY = "write.metadata.path"
-_NAME_PARTS = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 class Place(Protocol):
@@ -54,6 +50,11 @@ class Place(Protocol):
     @property
     def folder(self) -> str:
         """Where its own files are, below the table's root."""
+        ...
+
+    @property
+    def hint(self) -> str:
+        """The file that names the newest version of its metadata."""
         ...
 
     @property
@@ -208,11 +209,27 @@ class _Created(io.BytesIO):
             super().close()
 
 
+def _point(
+    storage: protocol.Storage, hint: str, newest: str, is_later: Callable[[bytes], bool]
+) -> None:
+    """Write a hint, unless it says the same, or something later."""
+    content = newest.encode()
+    with contextlib.suppress(errors.AlreadyExistsError, errors.ConflictError):
+        try:
+            before, tag = storage.fetch(hint)
+        except errors.NotFoundError:
+            storage.create(hint, content)
+            return
+        if before != content and not is_later(before):
+            storage.replace(hint, content, if_match=tag)
+
+
 class FolderPlace:
     """A mirror in the table's folder alone."""
 
     folder = states.FOLDER
     consumer = states.CONSUMER
+    hint = f"{states.FOLDER}/version-hint.text"
 
     def __init__(self, storage: protocol.Storage) -> None:
         """Take the table's storage."""
@@ -243,14 +260,12 @@ class FolderPlace:
         """Write the hint, unless it names this version or a later one."""
         assert isinstance(table.catalog, _Versions), table
         version = table.catalog.version
-        with contextlib.suppress(errors.AlreadyExistsError, errors.ConflictError):
-            try:
-                content, tag = self._storage.fetch(HINT)
-            except errors.NotFoundError:
-                self._storage.create(HINT, str(version).encode())
-                return
-            if not content.isdigit() or int(content) < version:
-                self._storage.replace(HINT, str(version).encode(), if_match=tag)
+        _point(
+            self._storage,
+            self.hint,
+            str(version),
+            lambda before: before.isdigit() and int(before) > version,
+        )
 
     def _table(self, found: Any, version: int) -> iceberg_table.Table:  # noqa: ANN401
         return iceberg_table.Table(
@@ -310,9 +325,9 @@ class CatalogPlace:
     ) -> None:
         """Take the table's storage and the catalog."""
         self._storage, self._opened, self._named = storage, opened, named
-        plain = _NAME_PARTS.sub("-", named.table)
-        self.folder = f"{states.FOLDER}/{plain}"
-        self.consumer = f"{states.CONSUMER}.{plain}"[:63]
+        self.consumer = named.consumer
+        self.folder = states.folder_of(self.consumer)
+        self.hint = states.catalog_hint_of(self.consumer)
 
     def load(self) -> iceberg_table.Table | None:
         """Return the mirror by the catalog; None if that has no such table."""
@@ -350,7 +365,11 @@ class CatalogPlace:
         return self._ours(found)
 
     def point(self, table: iceberg_table.Table) -> None:
-        """Do nothing: the catalog has it."""
+        """Say what the catalog has, for those that do not ask it."""
+        # Versions begin again where the catalog has lost the mirror. Of two processes the slower one
+        # may be the last to write: the next run mends it.
+        newest = table.metadata_location.rpartition("/")[2]
+        _point(self._storage, self.hint, newest, lambda _: False)
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:

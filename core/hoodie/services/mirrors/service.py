@@ -496,7 +496,7 @@ def _remove_unnamed(
 
     A run that has not committed yet may still name a younger one. Ages are by the storage's clock.
     """
-    infos = [each for each in storage.list(place.folder) if each.path != places.HINT]
+    infos = [each for each in storage.list(place.folder) if each.path != place.hint]
     newest_ms = max((each.modified_ms for each in infos), default=0)
     old = [each.path for each in infos if each.modified_before_ms < newest_ms - _DAY_MS]
     if not old:

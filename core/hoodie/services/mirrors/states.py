@@ -3,7 +3,6 @@
 Terms:
     mirrored   completion time up to which a mirror has followed the table
     state      the base files of the newest file slices as of a completion time
-    lag        writes that completed since, and file groups whose newest rows are in logs alone
 
 A state is what a read-optimized read returns, so that a compaction brings rows into a mirror. No
 state is kept but the mirror's own: each run compares the files of the table with those that the
@@ -13,6 +12,7 @@ Nothing here needs PyIceberg: how far a mirror is can be read from its metadata,
 Source: docs/mirror.md; docs/adr/0042-an-iceberg-mirror-beside-the-table.md.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -24,14 +24,13 @@ from hoodie.model import files, instants, schemas
 from hoodie.read import planning, tasks
 from hoodie.services import definition
 from hoodie.storage import protocol
-from hoodie.timeline import active
 from hoodie.transaction import manager
 
 FOLDER = "metadata"
 """Where a mirror lies below the table's root: where engines look for metadata of Iceberg."""
 
 CONSUMER = "iceberg-mirror"
-"""The consumer by which cleaning keeps the files that kept snapshots name."""
+"""The consumer of the mirror in the folder, by which cleaning keeps the files that it names."""
 
 MIRROR_KEY = "hoodie.mirror.version"
 MIRROR_VERSION = "1"
@@ -42,6 +41,12 @@ COMPLETION_KEY = "hoodie.completion-time"
 UNMIRRORED_GROUPS_KEY = "hoodie.unmirrored-file-groups"
 UNMIRRORED_BYTES_KEY = "hoodie.unmirrored-log-bytes"
 
+_CATALOG_HINT = "current-metadata.text"
+"""Names the newest metadata that a catalog took: others may lie beside it that it did not."""
+
+_CATALOG_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\.metadata\.json", re.ASCII)
+_NAME_PARTS = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
+_NAME_LENGTH_MAX = 39
 _METADATA_NAME = re.compile(r"v(\d{1,9})\.metadata\.json", re.ASCII)
 
 
@@ -86,32 +91,15 @@ class Progress:
     """How far a mirror is, by its own metadata.
 
     Attributes:
-        version: Of its metadata.
         completion_time: Up to which it has followed the table.
         instant: Requested time of the newest write that it has; empty for none.
         snapshots: How many are kept.
         unmirrored: What it lacked of the table then.
     """
 
-    version: int
     completion_time: instants.InstantTime
     instant: str
     snapshots: int
-    unmirrored: Unmirrored
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lag:
-    """How far a mirror is behind its table.
-
-    Attributes:
-        writes: Completed writes on the timeline that it has not followed.
-        since: Completion time of the first of these; None for none.
-        unmirrored: What was in log files alone when it was last brought up to date.
-    """
-
-    writes: int
-    since: instants.InstantTime | None
     unmirrored: Unmirrored
 
 
@@ -152,28 +140,66 @@ def _state(target: manager.Target, snapshot: snapshots.Snapshot) -> State:
     )
 
 
-def glance(storage: protocol.Storage) -> Progress | None:
-    """Return how far the mirror in a table's folder is; None without one. Two requests.
+def consumer_of(catalog: str, table: str) -> str:
+    """Return the consumer of a mirror in a catalog.
+
+    Of two mirrors of one table each has its own, and a folder of its own with it (`folder_of`): a
+    run deletes files there that its mirror does not name.
+
+    Args:
+        catalog: As it was given: a name or a URI.
+        table: The mirror's name in the catalog.
+    """
+    plain = _NAME_PARTS.sub("-", table)[:_NAME_LENGTH_MAX]
+    digest = hashlib.sha256(f"{catalog}\n{table}".encode()).hexdigest()[:8]
+    return f"{CONSUMER}.{plain}.{digest}"
+
+
+def folder_of(consumer: str) -> str:
+    """Return where the metadata of a mirror lie, below the table's root."""
+    return f"{FOLDER}/{consumer.removeprefix(CONSUMER)[1:]}".removesuffix("/")
+
+
+def catalog_hint_of(consumer: str) -> str:
+    """Return the file that names the newest metadata of a mirror in a catalog."""
+    return f"{folder_of(consumer)}/{_CATALOG_HINT}"
+
+
+def glance(storage: protocol.Storage, consumer: str = CONSUMER) -> Progress | None:
+    """Return how far a mirror is, by its files; None without one. Two requests.
+
+    Args:
+        storage: The table's.
+        consumer: The mirror's.
 
     Raises:
         FormatError: Its metadata are broken, or of an Iceberg table that is no mirror.
     """
-    newest = newest_version(storage.names(FOLDER))
-    return None if newest is None else progress_of(storage, newest)
+    try:
+        if consumer == CONSUMER:
+            newest = newest_version(storage.names(FOLDER))
+            return None if newest is None else _progress(storage, metadata_path(newest))
+        hint = catalog_hint_of(consumer)
+        name = storage.read(hint).decode(errors="replace")
+        if _CATALOG_NAME.fullmatch(name) is None:
+            raise errors.FormatError(
+                f"{hint} in {storage.uri} names {name!r:.120}, expected metadata of a mirror"
+            )
+        return _progress(storage, f"{folder_of(consumer)}/{name}")
+    except errors.NotFoundError:  # Or they are being deleted.
+        return None
 
 
-def progress_of(storage: protocol.Storage, version: int) -> Progress:
-    """Return what the metadata of a version say; a read.
+def _progress(storage: protocol.Storage, path: str) -> Progress:
+    """Return what metadata say; a read.
 
     Raises:
         FormatError: They are broken, or of an Iceberg table that is no mirror.
     """
-    path = metadata_path(version)
     try:
         found = json.loads(storage.read(path))
         stated = found["properties"]
         return Progress(
-            version=version,
             completion_time=instants.checked_time(stated[COMPLETION_KEY]),
             instant=stated[INSTANT_KEY],
             snapshots=len(found["snapshots"]),
@@ -188,26 +214,6 @@ def progress_of(storage: protocol.Storage, version: int) -> Progress:
             f"another program has put an Iceberg table there; move the folder {FOLDER} away to "
             "have the table mirrored"
         ) from error
-
-
-def lag_of(progress: Progress | None, timeline: active.ActiveTimeline) -> Lag:
-    """Return how far a mirror is behind.
-
-    Args:
-        progress: How far it is; None for a mirror that is not there: all writes are missing.
-        timeline: The table's.
-    """
-    mirrored = "" if progress is None else progress.completion_time
-    missing = sorted(
-        each.completion_time
-        for each in timeline.completed_writes
-        if each.completion_time and each.completion_time > mirrored
-    )
-    return Lag(
-        writes=len(missing),
-        since=missing[0] if missing else None,
-        unmirrored=Unmirrored(groups=0, log_bytes=0) if progress is None else progress.unmirrored,
-    )
 
 
 def newest_version(names: Iterable[str]) -> int | None:

@@ -24,6 +24,11 @@ class Catalog:
     table: str
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def consumer(self) -> str:
+        """The mirror's consumer."""
+        return states.consumer_of(self.name, self.table)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:

@@ -96,17 +96,19 @@ def test_rows_in_logs_are_the_lag(tmp_path: Path) -> None:
     mirror(table)
     assert len(mirrors.rows(tmp_path / "t")) == 2
     table.upsert(rows("1", n=9))
+    older, newest = chain.load(storage, table.config).completed_writes
     progress = states.glance(storage)
-    timeline = chain.load(storage, table.config)
-    lag = states.lag_of(progress, timeline)
-    assert (lag.writes, lag.since) == (1, timeline.completed_writes[-1].completion_time)
+    assert progress is not None
+    assert progress.completion_time == older.completion_time
     snapshots = len(mirrors.opened(tmp_path / "t").snapshots())
     behind = mirror(table)
     assert (behind.is_new, behind.unmirrored.groups) == (False, 1)
     assert behind.unmirrored.log_bytes > 0
     assert len(mirrors.opened(tmp_path / "t").snapshots()) == snapshots
-    lag = states.lag_of(states.glance(storage), timeline)
-    assert (lag.writes, lag.since, lag.unmirrored) == (0, None, behind.unmirrored)
+    progress = states.glance(storage)
+    assert progress is not None
+    assert progress.completion_time == newest.completion_time
+    assert progress.unmirrored == behind.unmirrored
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
@@ -419,15 +421,42 @@ def test_a_mirror_in_a_sql_catalog_beside_the_one_in_the_folder(tmp_path: Path) 
     catalog = load_catalog("default", type="sql", uri=uri)
     found = catalog.load_table("lake.trips")
     assert mirrors.in_order(found.scan().to_arrow()) == mirrors.optimized(table)
-    assert {each.consumer.name for each in table.consumers()} == {
-        "iceberg-mirror",
-        "iceberg-mirror.lake-trips",
-    }
+    consumer = states.consumer_of(uri, "lake.trips")
+    assert consumer.startswith("iceberg-mirror.lake.trips.")
+    assert {each.consumer.name for each in table.consumers()} == {"iceberg-mirror", consumer}
+    progress = states.glance(table._target.storage, consumer)
+    assert progress is not None
+    assert (progress.completion_time, progress.snapshots) == (done.detail.completion_time, 2)
+    # A catalog that has lost it gets another one, whose versions begin again.
+    catalog.drop_table("lake.trips")
+    table.upsert(rows("1", n=7))
+    done = table.maintain.mirror(catalog=uri, table="lake.trips")
+    progress = states.glance(table._target.storage, consumer)
+    assert progress is not None
+    assert (progress.completion_time, progress.snapshots) == (done.detail.completion_time, 1)
     catalog.engine.dispose()  # type: ignore[attr-defined]
     other = trips(tmp_path / "other")
     other.upsert(rows("1"))
     with pytest.raises(errors.ConfigurationError, match="give this one another name"):
         other.maintain.mirror(catalog=uri, table="lake.trips")
+
+
+def test_mirrors_of_one_name_in_two_catalogs_keep_to_their_own_files(tmp_path: Path) -> None:
+    """Each deletes files that it does not name, once they are old."""
+    table = trips(tmp_path / "t")
+    uris = [f"sqlite:///{tmp_path}/{name}.db" for name in ("a", "b")]
+    for n in range(3):
+        table.upsert(rows("1", n=n))
+        for uri in uris:
+            table.maintain.mirror(kept=1, catalog=uri, table="lake.trips")
+        for path in (tmp_path / "t" / "metadata").rglob("*"):
+            then_s = path.stat().st_mtime - 2 * 24 * 3600
+            os.utime(path, (then_s, then_s))
+    for uri in uris:
+        catalog = load_catalog("default", type="sql", uri=uri)
+        found = catalog.load_table("lake.trips")
+        assert mirrors.in_order(found.scan().to_arrow()) == mirrors.optimized(table)
+        catalog.engine.dispose()  # type: ignore[attr-defined]
 
 
 def test_a_catalog_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
