@@ -12,17 +12,19 @@ from hoodie_jobs.run import Run
 
 
 def perform(run: Run) -> None:
-    """Mirror the table in its own folder.
+    """Mirror the table in its own folder, or in a catalog.
 
     Raises:
-        ConfigurationError: PyIceberg is not installed, or what is there is no mirror of the table.
+        ConfigurationError: PyIceberg is not installed, or cannot open the catalog, or what is there
+            is no mirror of the table.
         UnsupportedError: Iceberg cannot hold the table.
         ConflictError: Other processes mirror the table at the same time.
     """
     work = run.spec.work
     assert isinstance(work, job_specs.Mirror)
     run.tell("mirroring")
-    done = opening.open_table(run.spec).mirror(values.Options(kept=work.kept))
+    catalog = values.catalog_of(work.catalog, work.table, {})
+    done = opening.open_table(run.spec).mirror(values.Options(kept=work.kept, catalog=catalog))
     run.add(files=done.files)
     run.explain(f"the mirror {values.summary(done, is_dry_run=False)}")
     for finding in values.findings(done):

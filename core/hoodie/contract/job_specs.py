@@ -260,13 +260,18 @@ class DropIndexes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """Bring the table's mirror in Iceberg, in its own folder, up to date, or make it.
+    """Bring a mirror of the table in Iceberg up to date, or make it.
 
     Attributes:
         kept: How many snapshots the mirror keeps.
+        catalog: That it is in: a name that PyIceberg is configured with, or a URI; None for the
+            table's own folder alone.
+        table: Its name in the catalog.
     """
 
     kept: int
+    catalog: str | None = None
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
+from hoodie.services.mirrors import states
 from hoodie_operator.api import execution, fields
 
 TABLE_NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -403,6 +404,32 @@ class Metadata(fields.Block):
     )
 
 
+class MirrorCatalog(fields.Block):
+    """A place in an Iceberg catalog."""
+
+    name: Annotated[
+        str,
+        StringConstraints(
+            pattern=r"^[A-Za-z0-9_.+-]+(://([!-.0-9;-?A-~]+@)?[!-?A-~]*)?$", max_length=512
+        ),
+    ] = Field(
+        description=(
+            "The catalog: a name that PyIceberg is configured with by variables of storage.env "
+            "(PYICEBERG_CATALOG__NAME__URI and others), or the URI of a REST or SQL catalog, "
+            "without a password."
+        )
+    )
+    table: Annotated[
+        str,
+        StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+$", max_length=255),
+    ] = Field(description="The name of the mirror there: namespace and table, such as lake.trips.")
+
+    @property
+    def consumer(self) -> str:
+        """The mirror's consumer."""
+        return states.consumer_of(self.name, self.table)
+
+
 class Mirror(fields.Block):
     """The table's mirror in Iceberg, for engines that do not read Hudi."""
 
@@ -412,6 +439,13 @@ class Mirror(fields.Block):
             "Whether TableActions keep an Iceberg table in the folder metadata of the table, which "
             "names the base files of the newest file slices. If false, an existing one is left as "
             "it is."
+        ),
+    )
+    catalog: MirrorCatalog | None = Field(
+        default=None,
+        description=(
+            "The catalog that the mirror is in; by default it is in the folder alone. One that was "
+            "made elsewhere before is left as it is."
         ),
     )
     interval: fields.Duration = Field(
@@ -424,6 +458,11 @@ class Mirror(fields.Block):
         le=1000,
         description="Number of snapshots that the mirror keeps. Their files are not cleaned.",
     )
+
+    @property
+    def consumer(self) -> str:
+        """The mirror's consumer."""
+        return states.CONSUMER if self.catalog is None else self.catalog.consumer
 
 
 class HudiTableSpec(fields.Block):

@@ -18,6 +18,7 @@ from hoodie_operator.api import (
     conditions,
     execution,
     fields,
+    hudi_table,
     retention_policy,
     rules,
     table_indexes,
@@ -211,6 +212,9 @@ class MirrorParameters(fields.Block):
         ge=1,
         le=1000,
         description="Number of snapshots that the mirror keeps. Their files are not cleaned.",
+    )
+    catalog: hudi_table.MirrorCatalog | None = Field(
+        default=None, description="The catalog that the mirror is in; by default the folder alone."
     )
 
 

@@ -24,6 +24,7 @@ import pydantic
 from hoodie import errors
 from hoodie.maintenance import consumers
 from hoodie.model import instants, json_values, schemas, settings, table_config
+from hoodie.services.mirrors import states
 from hoodie_operator.api import writer
 from hoodie_operator.reconcile import facts
 
@@ -58,10 +59,12 @@ class TableQuestion:
         uri: Where.
         settings: By which heartbeats are judged.
         known: The digest of what is known of it; empty for nothing.
+        mirror: The consumer of the mirror that is looked at.
     """
 
     uri: str
     settings: settings.WriteSettings
+    mirror: str = states.CONSUMER
     known: str = ""
 
 

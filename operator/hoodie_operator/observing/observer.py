@@ -73,7 +73,9 @@ class Observer:
         )
 
     def _table_look(self, question: dialogue.TableQuestion) -> Callable[[], facts.TableFacts]:
-        target = tables.TableTarget(uri=question.uri, settings=question.settings)
+        target = tables.TableTarget(
+            uri=question.uri, settings=question.settings, mirror=question.mirror
+        )
 
         def look() -> facts.TableFacts:
             try:

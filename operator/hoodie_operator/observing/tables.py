@@ -52,10 +52,12 @@ class TableTarget:
     Attributes:
         uri: Where.
         settings: By which heartbeats are judged.
+        mirror: The consumer of the mirror that is looked at.
     """
 
     uri: str
     settings: settings.WriteSettings
+    mirror: str = states.CONSUMER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ class TableObserver:
                 *_wrong_times(storage, timeline, config),
             ),
             metadata=_metadata(storage, config, timeline),
-            mirror=_mirror(storage, timeline),
+            mirror=_mirror(storage, timeline, target.mirror),
         )
 
     def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
@@ -311,12 +313,14 @@ def _metadata(
     )
 
 
-def _mirror(storage: Storage, timeline: active.ActiveTimeline) -> facts.Mirror | None:
-    """Return how far the table's mirror is; no request for a table that has none."""
-    if states.CONSUMER not in timeline.consumers:
+def _mirror(
+    storage: Storage, timeline: active.ActiveTimeline, consumer: str
+) -> facts.Mirror | None:
+    """Return how far a mirror of the table is; no request for a table that has none."""
+    if consumer not in timeline.consumers:
         return None
     try:
-        found = states.glance(storage)
+        found = states.glance(storage, consumer)
     except errors.FormatError as error:
         logger.debug("%s", error)  # The run that brings it up to date will tell.
         return None

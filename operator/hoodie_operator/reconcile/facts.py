@@ -233,7 +233,7 @@ class TableFacts:
         passed_consumers: Consumers that hold cleaning back, and that it has passed, by name.
         interference: What other engines did to a table with a chain that its users should know.
         metadata: Of the metadata table; None where readers have none to use.
-        mirror: Of the mirror in the table's folder; None where there is none.
+        mirror: Of the mirror that spec.mirror declares; None where there is none.
     """
 
     observed_ms: int

@@ -79,7 +79,10 @@ def withdrawal(table: objects.Table, action: objects.Action) -> str | None:
     """Return why what was planned here must not start any more; None where it may."""
     if action.spec.type is not _TYPE or action.owner != names.owner(table):
         return None
-    return None if table.spec.mirror.enabled else "spec.mirror.enabled of the table is false now"
+    if not table.spec.mirror.enabled:
+        return "spec.mirror.enabled of the table is false now"
+    planned = None if action.spec.mirror is None else action.spec.mirror.catalog
+    return None if planned == table.spec.mirror.catalog else "spec.mirror.catalog has changed"
 
 
 def _missing(seen: facts.TableFacts) -> list[facts.Commit]:
@@ -117,7 +120,9 @@ def _remedy(
     spec = table_action.TableActionSpec(
         table_ref=fields.Reference(name=table.name),
         type=_TYPE,
-        mirror=table_action.MirrorParameters(keep_snapshots=how.keep_snapshots),
+        mirror=table_action.MirrorParameters(
+            keep_snapshots=how.keep_snapshots, catalog=how.catalog
+        ),
         ttl_after_finished=_KEPT_FOR,
     )
     return _Remedy(

@@ -291,7 +291,11 @@ class Operator:
         due_ms = observations.next_ms(here, table, self._seen.looks.get(table.uid), _PERIODS)
         if due_ms is None or due_ms > now_ms:
             return
-        target = TableTarget(uri=uri, settings=effective.write_settings(table.spec, None))
+        target = TableTarget(
+            uri=uri,
+            settings=effective.write_settings(table.spec, None),
+            mirror=table.spec.mirror.consumer,
+        )
         seen = self._seen.tables[table.uid] = self._tables.look(target)
         self._seen.looks[table.uid] = observations.LastLook(
             at_ms=seen.observed_ms, generation=table.generation

@@ -109,7 +109,12 @@ _TABLE: Spec = {
     },
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
     "metadata": {"enabled": True},
-    "mirror": {"enabled": True, "interval": "5m", "keepSnapshots": 3},
+    "mirror": {
+        "enabled": True,
+        "interval": "5m",
+        "keepSnapshots": 3,
+        "catalog": {"name": "https://catalog.example/api", "table": "lake.flights"},
+    },
     "changeData": "DataBefore",
     "timeZone": "Europe/Berlin",
     "adoption": "AdoptOnly",
@@ -296,6 +301,11 @@ FULL: Mapping[str, Sequence[Spec]] = {
         },
         {"tableRef": _REFERENCE, "type": "IndexDrop", "indexDrop": {"indexes": ["column_stats"]}},
         {"tableRef": _REFERENCE, "type": "Mirror", "mirror": {"keepSnapshots": 3}},
+        {
+            "tableRef": _REFERENCE,
+            "type": "Mirror",
+            "mirror": {"catalog": {"name": "glue", "table": "lake.flights"}},
+        },
         {
             "tableRef": _REFERENCE,
             "type": "Clean",

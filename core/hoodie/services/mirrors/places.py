@@ -366,8 +366,8 @@ class CatalogPlace:
 
     def point(self, table: iceberg_table.Table) -> None:
         """Say what the catalog has, for those that do not ask it."""
-        # Versions begin again where the catalog has lost the mirror. Of two processes the slower one
-        # may be the last to write: the next run mends it.
+        # Versions begin again where the catalog has lost the mirror. Of two processes the slower
+        # one may be the last to write: the next run mends it.
         newest = table.metadata_location.rpartition("/")[2]
         _point(self._storage, self.hint, newest, lambda _: False)
 

@@ -139,7 +139,12 @@ class ClusterObservers:
         self, identity: manifests.Identity, looks: Sequence[TableLook]
     ) -> dict[str, facts.TableFacts | None]:
         asked_ms = clock.monotonic_ms(self._clock)
-        asked = [dialogue.TableQuestion(uri=look.uri, settings=look.settings) for look in looks]
+        asked = [
+            dialogue.TableQuestion(
+                uri=look.uri, settings=look.settings, mirror=look.table.spec.mirror.consumer
+            )
+            for look in looks
+        ]
         uids = [look.table.uid for look in looks]
         question = dialogue.TablesQuestion(
             tables=tuple(

@@ -33,7 +33,12 @@ class Mirror(WithoutInstant):
         """Return the run."""
         del table, seen
         how = me.spec.mirror or table_action.MirrorParameters()
-        return job_specs.Mirror(kept=how.keep_snapshots)
+        catalog = how.catalog
+        return job_specs.Mirror(
+            kept=how.keep_snapshots,
+            catalog=None if catalog is None else catalog.name,
+            table=None if catalog is None else catalog.table,
+        )
 
     def conflict(
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts

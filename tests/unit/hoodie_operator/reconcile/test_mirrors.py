@@ -2,8 +2,12 @@
 
 import dataclasses
 
+import pydantic
+import pytest
+
 from hoodie.contract import job_results, job_specs
-from hoodie_operator.api import hudi_table_status, kinds
+from hoodie.services.mirrors import states, values
+from hoodie_operator.api import hudi_table, hudi_table_status, kinds
 from hoodie_operator.reconcile import facts, timelines
 from support.operators import operator_world as ow
 from support.operators.flights_world import Flights
@@ -111,3 +115,43 @@ def test_a_mirror_that_is_not_wanted_any_more_does_not_start_again() -> None:
     here.see(1, after_ms=60 * MINUTE_MS)
     assert len(here.works) == 1
     assert here.condition(action)[0] == "Cancelled"
+
+
+def test_a_mirror_is_in_the_catalog_that_is_declared() -> None:
+    here = Mirrored()
+    catalog = {"name": "postgresql+psycopg2://mirror@db/catalog", "table": "lake.trips"}
+    here.declare(catalog=catalog)
+    here.see(1, after_ms=5 * MINUTE_MS)
+    (action,) = here.actions()
+    here.end(here.uid(action))
+    here.declare(catalog=catalog | {"table": "lake.rides"})
+    here.see(1, after_ms=60 * MINUTE_MS)
+    assert here.condition(action)[0] == "Cancelled"
+    assert here.works == [
+        job_specs.Mirror(kept=10, catalog=catalog["name"], table=table)
+        for table in ("lake.trips", "lake.rides")
+    ]
+
+
+def test_the_mirror_that_is_declared_is_the_one_that_is_looked_at() -> None:
+    catalog = hudi_table.MirrorCatalog(name="glue", table="lake.trips")
+    assert hudi_table.Mirror().consumer == states.CONSUMER
+    declared = hudi_table.Mirror(catalog=catalog).consumer
+    assert declared == values.Catalog(name="glue", table="lake.trips").consumer
+
+
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("postgresql://mirror:secret@db/catalog", "lake.trips"),
+        ("https://user:secret@host/api", "lake.trips"),
+        ("a catalog", "lake.trips"),
+        ("glue", "trips"),
+        ("glue", "lake/trips"),
+    ],
+)
+def test_a_catalog_with_a_password_or_a_table_without_a_namespace_is_refused(
+    name: str, table: str
+) -> None:
+    with pytest.raises(pydantic.ValidationError):
+        hudi_table.MirrorCatalog(name=name, table=table)
