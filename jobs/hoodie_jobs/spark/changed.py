@@ -24,8 +24,8 @@ from pyspark.sql import datasource
 from hoodie import errors, table
 from hoodie.format import json_lines
 from hoodie.model import change_data as values
-from hoodie.model import column_names
-from hoodie.read import change_data, changed_rows, changes, positions, row_versions, tasks
+from hoodie.model import column_names, moments
+from hoodie.read import change_data, changed_rows, changes, positions, row_versions, tasks, travel
 from hoodie_jobs.spark import packing, read_options
 
 Planned: TypeAlias = changes.Changes | change_data.ChangeData
@@ -99,8 +99,11 @@ def plan(
         return opened.change_data(begin, columns=names, until=end, is_ordered=options.is_ordered)
     if wanted is not None:
         names = tuple(name for name in wanted if name != changed_rows.CHANGE)
+    since: positions.Position | travel.Given | None = begin
+    if options.rule is moments.Rule.REQUESTED:
+        since = travel.requested_since(None if begin is None else str(begin))
     return opened.changes(
-        begin,
+        since,
         columns=names,
         until=end,
         has_deletes=options.has_deletes,

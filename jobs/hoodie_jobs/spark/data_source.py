@@ -31,6 +31,9 @@ Of an incremental query:
     hoodie.datasource.read.begin.instanttime, hoodie.datasource.read.end.instanttime
                  a position, an instant or a time each: what completed after the first one, up to
                  the second one, included; by default all rows, up to now
+    rule         `completion` (default), or `requested`: what was requested between the two, as
+                 before version 1.0 of Apache Hudi, up to the first write that is pending. Its
+                 option `hoodie.datasource.read.incr.table.version` says so with a version below 8
 
 Of a stream (`streaming`):
     hoodie.datasource.streaming.startOffset

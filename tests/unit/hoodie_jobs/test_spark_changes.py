@@ -11,11 +11,13 @@ from pyspark.sql.streaming import datasource as limits
 from hoodie import errors
 from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, table_config
+from hoodie.model.moments import Rule
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.read.micro_batches import Limit
 from hoodie_jobs.spark import changed, data_source, read_options
 from hoodie_jobs.spark.read_options import Query, Start
 from support.tables import every_type
+from support.tables.indexed_tables import BESIDE
 from support.tables.job_workshop import write_typed
 from support.tables.streams import Kill, Rows, read_batch
 from support.tables.streams import Query as Stream
@@ -26,6 +28,7 @@ COW = replace(PLAIN, table_type=table_config.TableType.COPY_ON_WRITE)
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 CDC = {read_options.FORMAT: "cdc"}
 DELETES = {"deletes": "true"}
+REQUESTED = {"rule": "requested"}
 
 
 @pytest.fixture
@@ -114,6 +117,19 @@ class TestOptions:
         assert started.start is Start.EARLIEST
 
     @pytest.mark.parametrize(
+        ("options", "rule"),
+        [
+            ({}, Rule.COMPLETION),
+            ({"rule": "Requested"}, Rule.REQUESTED),
+            ({read_options.INCREMENTAL_VERSION: "6"}, Rule.REQUESTED),
+            ({read_options.INCREMENTAL_VERSION: "8"}, Rule.COMPLETION),
+            ({read_options.INCREMENTAL_VERSION: "7", "rule": "requested"}, Rule.REQUESTED),
+        ],
+    )
+    def test_rules_by_each_name(self, options: dict[str, str], rule: Rule) -> None:
+        assert read_options.parse({"path": "/t", **options}).rule is rule
+
+    @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"query": "changes"}, "option query is 'changes', expected snapshot or"),
@@ -125,6 +141,14 @@ class TestOptions:
             ({**CDC, **DELETES}, "do not go with hoodie.datasource.query.incremental.format=cdc"),
             ({**CDC, read_options.FALL_BACK: "true"}, "where these are gone there are none"),
             ({"path": ""}, "no table is named"),
+            ({"rule": "requests"}, "option rule is 'requests', expected completion or requested"),
+            ({read_options.INCREMENTAL_VERSION: "six"}, "expected a positive number"),
+            (
+                {read_options.INCREMENTAL_VERSION: "6", "rule": "completion"},
+                "name different rules",
+            ),
+            ({**CDC, **REQUESTED}, "by requested times there are the changed rows alone"),
+            ({**REQUESTED, read_options.FALL_BACK: "true"}, "do not go with rule=requested"),
         ],
     )
     def test_bad_values(self, options: dict[str, str], message: str) -> None:
@@ -150,6 +174,7 @@ class TestOptions:
             (CDC, "hoodie.datasource.query.type=incremental"),
             ({read_options.END: "2026"}, "hoodie.datasource.query.type=incremental"),
             ({"ordered": "true"}, "hoodie.datasource.query.type=incremental"),
+            (REQUESTED, "hoodie.datasource.query.type=incremental"),
             ({**INCREMENTAL, "as.of.instant": "2026-01-01"}, "does not go with changes"),
             ({**INCREMENTAL, "partition_values": "path"}, "partition values of changes"),
             ({**INCREMENTAL, read_options.START: "latest"}, "go with readStream"),
@@ -171,6 +196,7 @@ class TestOptions:
             ({read_options.BEGIN: "2026-01-01"}, "go with spark.read"),
             ({read_options.END: "2026-01-01"}, "go with spark.read"),
             ({"as.of.instant": "2026-01-01", **DELETES}, "does not go with changes"),
+            ({read_options.STREAM_VERSION: "6"}, "a stream reads by completion times"),
         ],
     )
     def test_options_that_do_not_go_with_a_stream(
@@ -209,6 +235,30 @@ class TestBatch:
         found = read(small, {read_options.BEGIN: times[0], read_options.END: times[1]})
         assert ids(found) == ["2"]
         assert read(small, {read_options.BEGIN: times[1], read_options.END: times[0]}) == []
+
+    def test_range_by_requested_times(self, small: SmallTable) -> None:
+        """Row 2 is written before row 3, and committed after it."""
+        put(small, "1")
+        first = small.table.timeline().completed_writes[-1]
+        row = {"id": "2", "part": "p", "a": 0, "b": "x"}
+        options = small.options("late", concurrency=mode(small), **BESIDE)
+        session = small.table.begin_write(options, list(row))
+        written = small.write_files(session, [row])
+        small.upsert([{**row, "id": "3"}], concurrency=mode(small), **BESIDE)
+        since = {read_options.BEGIN: first.requested_time}
+        version = {read_options.INCREMENTAL_VERSION: "6"}
+        assert ids(read(small, {**since, **version})) == []
+        session.commit(written)
+        last, late = small.table.timeline().completed_writes[-2:]
+        assert late.requested_time < last.requested_time
+        for rule in (REQUESTED, version):
+            assert ids(read(small, {**since, **rule})) == ["2", "3"]
+            assert ids(read(small, rule)) == ["1", "2", "3"]
+            up_to = {read_options.END: late.requested_time}
+            assert ids(read(small, {**since, **rule, **up_to})) == ["2"]
+        after = str(last.completion_time)
+        assert ids(read(small, {read_options.BEGIN: after})) == ["2"]
+        assert read(small, {read_options.BEGIN: after, **REQUESTED}) == []
 
     def test_change_data_is_text_or_struct(self, small: SmallTable) -> None:
         put(small, "1")

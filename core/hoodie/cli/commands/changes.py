@@ -140,7 +140,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
             )
         else:
             found = opened.changes(
-                begin if rule is moments.Rule.COMPLETION else _requested(begin),
+                begin if rule is moments.Rule.COMPLETION else travel.requested_since(begin),
                 consumer=consumer,
                 columns=names,
                 until=until,
@@ -156,11 +156,6 @@ def changes(  # noqa: PLR0913 - a parameter an option
             row_files.write_standard_output(rows, display.rows, is_json=as_json)
             display.close()
     _keep(opened, found, position, consumer if advance else None)
-
-
-def _requested(begin: str | None) -> travel.AsOf:
-    """Return where a reader by requested times is; before the first write without a position."""
-    return travel.AsOf(time=begin or positions.BEGINNING, rule=moments.Rule.REQUESTED)
 
 
 def _kept(path: Path) -> str | None:
