@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie import errors
-from hoodie.model import moments, partition_columns
-from hoodie.read import micro_batches, travel
+from hoodie.model import moments, partition_columns, predicates
+from hoodie.read import micro_batches, travel, where
 
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
@@ -83,6 +83,7 @@ class Options:
     Attributes:
         uri: The table's root.
         columns: Of rows; empty for all of the table's.
+        where: Which rows, or changed rows, are read; None for all.
         query: What is read.
         partition_values: Where values of partition columns are taken from, as of
             `partition_columns.Source`.
@@ -102,6 +103,7 @@ class Options:
 
     uri: str
     columns: tuple[str, ...] = ()
+    where: predicates.Predicate | None = None
     query: Query = Query.SNAPSHOT
     partition_values: str = partition_columns.Source.FILE
     as_of: travel.AsOf | None = None
@@ -139,6 +141,7 @@ def parse(options: Mapping[str, str]) -> Options:
     found = Options(
         uri=uri,
         columns=tuple(name for name in columns if name),
+        where=None if (text := given.get("where")) is None else where.parse(text),
         query=_query(given),
         partition_values=_partition_values(given),
         as_of=_as_of(given),
@@ -167,6 +170,11 @@ def parse(options: Mapping[str, str]) -> Options:
         raise errors.InvalidInputError(
             f"options {FORMAT}=cdc and {FALL_BACK} do not go with {RULE}={found.rule.value}: by "
             "requested times there are the changed rows alone"
+        )
+    if found.format is Format.CDC and found.where is not None:
+        raise errors.InvalidInputError(
+            f"option where does not go with {FORMAT}=cdc: it is about rows, and these are changes; "
+            "choose them by a condition on the DataFrame"
         )
     return found
 

@@ -114,6 +114,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
     since: positions.Position | travel.Given | None = None,
     *,
     columns: Sequence[str] | None = None,
+    where: predicates.Predicate | str | None = None,
     until: positions.Position | travel.Given | None = None,
     has_deletes: bool = True,
     is_ordered: bool = False,
@@ -128,6 +129,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
     found = opened.changes(
         since,
         columns=columns,
+        where=where,
         until=until,
         has_deletes=has_deletes,
         is_ordered=is_ordered,
