@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup import held_keys, reading, snapshots
-from hoodie.model import files, instants, predicates, schemas, table_config
+from hoodie.model import files, instants, predicates, schemas, sent_times, table_config
 from hoodie.storage.protocol import Storage
 
 CHANGE = "_change"
@@ -97,7 +97,7 @@ def texts_of(writes: Sequence[instants.InstantTime]) -> tuple[str, ...]:
         for each in writes
         if each.endswith(instants.SHORT_ENDING)
     ]
-    return tuple(sorted([*writes, *short]))
+    return sent_times.Names(sorted([*writes, *short]))
 
 
 def upserts(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
