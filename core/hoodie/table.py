@@ -67,6 +67,7 @@ from hoodie.read import (
 from hoodie.read import changes as row_changes
 from hoodie.read import history as row_history
 from hoodie.read import tasks as read_tasks
+from hoodie.read import where as where_text
 from hoodie.services import (
     adoption,
     checking,
@@ -397,6 +398,7 @@ class Table(front.Front):
         *,
         consumer: str | None = None,
         columns: Sequence[str] | None = None,
+        where: predicates.Predicate | str | None = None,
         until: travel.Given | positions.Position | None = None,
         has_deletes: bool = True,
         is_ordered: bool = False,
@@ -415,6 +417,10 @@ class Table(front.Front):
             consumer: A declared consumer, to begin where it says that it is; all rows of the table
                 if it is not declared. `advance_consumer` records the new position.
             columns: In the order of the result, meta columns allowed; None for all without them.
+            where: Which changes to return, by the row as it is at the end, of any of its columns;
+                of deleted rows those of key and partition alone are not null. A row that does not
+                meet it any more is not among them. A text is one of SQL (`"city = 'Oslo'"`); None
+                for all.
             until: The last completion time to read up to, or a position that was returned before;
                 None for the newest.
             has_deletes: Whether keys that are gone are returned; without them the versions of then
@@ -424,14 +430,19 @@ class Table(front.Front):
                 cannot be found any more, instead of an error.
 
         Raises:
-            InvalidInputError: The position is of another table, or names no moment; or `since` and
-                `consumer` are both given; or by requested times `until` is a position, or
-                `falls_back` is asked for.
+            InvalidInputError: The position is of another table, or names no moment; or the filter
+                compares a column with a value of another type; or `since` and `consumer` are both
+                given; or by requested times `until` is a position, or `falls_back` is asked for.
             GoneError: Files or history are gone that are needed, or writes were rolled back since.
             NotFoundError: A column is named that the table has not.
             ConflictError: A write was rolled back while this looked.
         """
         _check_one_begin(since, consumer)
+        if isinstance(where, str):
+            where = where_text.parse(where)
+        if where is not None:
+            predicates.check(where)
+            predicates.to_expression(where, read_tasks.full_schema(self.schema.arrow))
         source = self._changed_source()
         rule = since.rule if isinstance(since, travel.AsOf) else moments.Rule.COMPLETION
         if rule is moments.Rule.REQUESTED and falls_back:
@@ -446,6 +457,7 @@ class Table(front.Front):
             is_ordered=is_ordered,
             falls_back=falls_back,
             rule=rule,
+            where=where,
         )
         return snapshots.consistent(
             self._storage,

@@ -26,6 +26,9 @@ def test_each_run_goes_on_where_the_last_one_ended(
     before = kept.read_text()
     fine(hoodie("delete", table, "--where", "id = 'b'"))
     assert changed(hoodie("changes", table, "--since", before, "--no-deletes", "--json")) == []
+    for text, found in (("id = 'b'", [("delete", "b")]), ("id = 'a'", [])):
+        filtered = hoodie("changes", table, "--since", before, "--where", text, "--json")
+        assert changed(filtered) == found
     output = tmp_path / "out.csv"
     written = fine(hoodie("changes", table, "--position", kept, "--output", output))
     assert "1 write; position" in written.err
@@ -99,7 +102,12 @@ def test_each_change_of_each_write(hoodie: Run, table: Path, trips: Path, tmp_pa
     assert (rows[-1]["before"], rows[-1]["after"]) == ({"id": "b"}, None)
     net = fine(hoodie(*asked, "--net")).rows
     assert sorted(row["op"] for row in net) == ["d", "u", "u"]
-    for wrong in (["--net"], ["--cdc", "--no-deletes"], ["--cdc", "--or-all"]):
+    for wrong in (
+        ["--net"],
+        ["--cdc", "--no-deletes"],
+        ["--cdc", "--or-all"],
+        ["--cdc", "--where", "id = 'a'"],
+    ):
         assert hoodie("changes", table, *wrong).code == 2
     assert "JSON lines by --json" in hoodie("changes", table, "--cdc").err
 

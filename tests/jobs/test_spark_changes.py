@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from hoodie.contract import job_specs
-from hoodie.model import settings
-from hoodie.read import changes
+from hoodie.model import moments, settings
+from hoodie.read import changes, travel, where
 from hoodie_jobs.spark import data_source, packing, tables
 from support.kube.programs import wait_until
 from support.tables.job_workshop import Workshop
@@ -53,6 +53,15 @@ def test_incremental_rows_are_those_of_the_table(spark: SparkSession, written: W
     assert rows(load(spark, written, **INCREMENTAL)) == rows(load(spark, written))
     filtered = load(spark, written, **options).where("amount > 5").select("id")
     assert rows(filtered) == [("a",)]
+    plan = filtered._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator] # of the JVM
+    assert "Filter " not in plan, "it is pushed down"
+    deleted = load(spark, written, **options, deletes="true").where("_change = 'delete'")
+    assert rows(deleted) == []
+    by_option = load(spark, written, **options, where="amount > 5")
+    assert rows(by_option.select("id")) == [("a",)]
+    version = {"hoodie.datasource.read.incr.table.version": "6", BEGIN: first.requested_time}
+    requested = load(spark, written, **INCREMENTAL, **version)
+    assert rows(requested) == [("a", "eu", 10, "x"), ("d", "asia", 4, "z")]
 
 
 def test_change_data_is_that_of_apache_hudi(spark: SparkSession, written: Workshop) -> None:
@@ -102,6 +111,11 @@ def test_positions_lead_from_read_to_read(spark: SparkSession, written: Workshop
     assert data.position == found.position
     again = tables.changes(spark, written.uri, first.position, until=first.position)
     assert rows(again.frame) == []
+    before = written.table().timeline().completed_writes[-2].requested_time
+    requested = travel.AsOf(time=before, rule=moments.Rule.REQUESTED)
+    found = tables.changes(spark, written.uri, requested, where=where.parse("amount = 5"))
+    assert rows(found.frame) == [("upsert", "e", "eu", 5, "v")]
+    assert found.position == written.table().timeline().completed_writes[-1].requested_time
 
 
 def test_views_in_sql(spark: SparkSession, written: Workshop) -> None:

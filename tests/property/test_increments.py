@@ -2,7 +2,7 @@
 
 Each reader begins at a random moment and reads at random ones. What it holds after an increment is
 what a read as of its position returns; no key comes twice; every upserted key was written in the
-range, and every deleted one was there.
+range, and every deleted one was there. With a filter those of the changes come that meet it.
 """
 
 import pickle
@@ -16,11 +16,16 @@ from hypothesis import strategies as st
 
 from hoodie import errors
 from hoodie.maintenance.consumers import Progress
-from hoodie.read import changes
+from hoodie.model import predicates
+from hoodie.read import changes, where
 from hoodie.read.changed_rows import CHANGE, DELETE
 from support.tables.random_histories import KEYS, KINDS, PARTITIONS, STEPS, Keys, RandomHistory
 
 Key = tuple[str, str]
+FILTERS = [
+    *map(where.parse, ("id in ('1', '4')", "part = 'p'", "b is null", "not a > 6", "a > 4")),
+    *map(where.parse, ("b is null or part = 'p'", "id < '3' and a is null", "ts > 205")),
+]
 
 
 @dataclass
@@ -74,16 +79,32 @@ class History(RandomHistory):
         if not self.readers:
             return
         reader = self.readers[number % len(self.readers)]
+        since = reader.position
         try:
-            found = self.small.table.changes(reader.position, is_ordered=is_ordered)
+            found = self.small.table.changes(since, is_ordered=is_ordered)
         except errors.GoneError:
             event("a range was gone")
             found = self.small.table.changes(reader.position, falls_back=True)
             assert found.is_snapshot
             reader.held, reader.written = {}, set(self.all_keys())
         self.receive(reader, found)
+        self.check_filter(since, found)
         if not is_ordered:
             reader.written = set()
+
+    def check_filter(self, since: str | None, found: changes.Changes) -> None:
+        rows = found.read().read_all()
+        wanted = FILTERS[self.number % len(FILTERS)]
+        expected = predicates.kept(wanted, rows, rows.column_names).to_pylist()
+        columns = [*rows.column_names[1:]][self.number % 2 :]
+        filtered = self.small.table.changes(
+            since, until=found.position, where=wanted, columns=columns, falls_back=True
+        )
+        shown = [{name: row[name] for name in (CHANGE, *columns)} for row in expected]
+        read = filtered.read().read_all().to_pylist()
+        assert sorted(map(repr, read)) == sorted(map(repr, shown)), (wanted, rows.to_pylist())
+        assert sorted(map(repr, parts_of(filtered))) == sorted(map(repr, read))
+        event(f"filtered: {bool(expected)}, deletes: {DELETE in map(change_of, expected)}")
 
     def all_keys(self) -> Iterator[Key]:
         yield from ((key, part) for key in KEYS for part in PARTITIONS)
@@ -115,6 +136,10 @@ class History(RandomHistory):
         as_of = self.small.table.read(as_of=found.position.time).read_all().to_pylist()
         expected = {(row["id"], row["part"]): row for row in as_of}
         assert reader.held == expected, (reader.held, expected)
+
+
+def change_of(row: dict[str, object]) -> object:
+    return row[CHANGE]
 
 
 def parts_of(found: changes.Changes) -> list[dict[str, object]]:

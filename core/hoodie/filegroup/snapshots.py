@@ -29,7 +29,7 @@ from typing import Self, TypeVar
 from hoodie import errors
 from hoodie.filegroup import listing, log_scanning, metadata_listing, metadata_table, view
 from hoodie.format import timeline_avro
-from hoodie.model import commits, files, instants, moments, plans, table_config
+from hoodie.model import commits, files, instants, moments, plans, sent_times, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, archived, chain, contents, partition_buckets, transitions
 
@@ -80,7 +80,7 @@ class CommittedInstants:
 def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
     """Return what tells which data files count as of a timeline; no request."""
     return CommittedInstants(
-        completed=timeline.write_completion_times,
+        completed=sent_times.CompletionTimes(timeline.write_completion_times),
         gap=active.Gap(first=timeline.first, start=timeline.start),
         late=timeline.late,
         rollbacks=tuple(

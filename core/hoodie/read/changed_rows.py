@@ -20,7 +20,7 @@ Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increment
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup import held_keys, reading, snapshots
-from hoodie.model import files, instants, predicates, schemas, table_config
+from hoodie.model import files, instants, predicates, schemas, sent_times, table_config
 from hoodie.storage.protocol import Storage
 
 CHANGE = "_change"
@@ -54,6 +54,9 @@ class UnitTask:
         writes: Requested times of the writes whose rows are changes, as rows name them; sorted.
         columns: Of the result; meta columns are allowed.
         is_compared: Whether rows of both moments are compared.
+        where: Which changes are asked for, by what the result shows of them; None for all.
+        may_upsert: Whether upserted rows may be among them.
+        may_delete: Whether deleted rows may be.
     """
 
     config: table_config.TableConfig
@@ -65,6 +68,9 @@ class UnitTask:
     writes: tuple[str, ...]
     columns: tuple[str, ...]
     is_compared: bool
+    where: predicates.Predicate | None = None
+    may_upsert: bool = True
+    may_delete: bool = True
 
 
 def schema_of(schema: schemas.TableSchema, columns: Sequence[str]) -> pa.Schema:
@@ -91,7 +97,7 @@ def texts_of(writes: Sequence[instants.InstantTime]) -> tuple[str, ...]:
         for each in writes
         if each.endswith(instants.SHORT_ENDING)
     ]
-    return tuple(sorted([*writes, *short]))
+    return sent_times.Names(sorted([*writes, *short]))
 
 
 def upserts(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
@@ -104,10 +110,12 @@ def upserts(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
         NotFoundError: A file is gone, as after cleaning.
         FormatError: A file is broken.
     """
+    if not task.may_upsert:
+        return
     if not task.is_compared:
-        keys = _logged_since(task, storage)
+        asked = _asked(task.where, _logged_since(task, storage))
         readers = [
-            _rows(task, storage, each, _with_meta(task.columns), keys, is_after=True)
+            _rows(task, storage, each, _with_meta(task.columns), asked, is_after=True)
             for each in task.after
         ]
         if not any(rows.is_partial for rows in readers):
@@ -117,7 +125,7 @@ def upserts(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
                     mask = pc.is_in(found.column(schemas.COMMIT_TIME), value_set=writes)
                     yield from _upserts(task, found.filter(mask))
             return
-    yield from _compared(task, storage)
+    yield from _compared(replace(task, is_compared=True), storage)
 
 
 def deletes(task: UnitTask, storage: Storage) -> pa.Table:
@@ -128,25 +136,30 @@ def deletes(task: UnitTask, storage: Storage) -> pa.Table:
     """
     schema = schema_of(task.schema, task.columns)
     empty = _beside_keys(schema.empty_table(), pa.chunked_array([], pa.string()))
-    if not task.before:
+    if not task.before or not task.may_delete:
         return empty
-    known = _key_columns(task)
+    known = key_columns(task.config, task.schema)
     keys = _logged_since(task, storage)
+    of_known, of_keys = None, _asked(None, keys)
+    if task.where is not None:
+        of_known, _ = where_of_deletes(task.where, task.config, task.schema)
     before = pa.concat_tables(
         [
             found
             for each in task.before
-            for found in _rows(task, storage, each, known, keys, is_after=False)
+            for found in _rows(task, storage, each, known, _asked(of_known, keys), is_after=False)
         ]
         or [_selected(task, known).empty_table()]
     )
     after = [
         found.column(schemas.RECORD_KEY)
         for each in task.after
-        for found in _rows(task, storage, each, [schemas.RECORD_KEY], keys, is_after=True)
+        for found in _rows(task, storage, each, [schemas.RECORD_KEY], of_keys, is_after=True)
     ]
     kept = pa.chunked_array([chunk for each in after for chunk in each.chunks], pa.string())
     gone = before.filter(pc.invert(pc.is_in(before.column(schemas.RECORD_KEY), value_set=kept)))
+    if task.where is not None:
+        gone = gone.filter(_shown_of(task.where, gone, task.schema))
     keys = gone.column(schemas.RECORD_KEY)
     first = np.unique(np.asarray(pc.index_in(keys, value_set=pc.unique(keys)).fill_null(-1)), True)
     gone = gone.take(pa.array(np.sort(first[1])))
@@ -157,6 +170,47 @@ def deletes(task: UnitTask, storage: Storage) -> pa.Table:
     return _beside_keys(
         pa.Table.from_arrays(arrays, schema=schema), gone.column(schemas.RECORD_KEY)
     )
+
+
+def where_of_deletes(
+    where: predicates.Predicate,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+) -> tuple[predicates.Predicate | None, bool]:
+    """Return what a filter asks of deleted rows, and whether it may be true of any.
+
+    Of a deleted row the columns of key and partition alone are not null.
+
+    Args:
+        where: The filter of changes.
+        config: The table's configuration.
+        schema: The table's columns.
+
+    Returns:
+        Its conditions on known columns, None where there are none; and whether those on the other
+        columns are true of null.
+    """
+    known = set(key_columns(config, schema))
+    parts = predicates.conjuncts(where)
+    of_known = predicates.all_of(each for each in parts if predicates.columns(each) <= known)
+    of_nulls = predicates.without(where, known)
+    if of_nulls is None:
+        return of_known, True
+    one = pa.table({schemas.RECORD_KEY: pa.array([""])})
+    return of_known, bool(pc.any(_shown_of(of_nulls, one, schema)).as_py())
+
+
+def _shown_of(
+    where: predicates.Predicate, gone: pa.Table, schema: schemas.TableSchema
+) -> pa.ChunkedArray:
+    """Return for deleted rows whether a filter is true, false or unknown."""
+    full = pa.schema([*schemas.meta_fields(), *schema.arrow])
+    shown = gone
+    for field in full:
+        if field.name in predicates.columns(where) and field.name not in gone.column_names:
+            nulls = pa.nulls(gone.num_rows, field.type)
+            shown = shown.append_column(field.with_nullable(True), nulls)
+    return predicates.mask(where, shown)
 
 
 def _beside_keys(rows: pa.Table, keys: pa.ChunkedArray) -> pa.Table:
@@ -179,7 +233,7 @@ def _compared(task: UnitTask, storage: Storage) -> Iterator[pa.RecordBatch]:
     keys = before.column(schemas.RECORD_KEY).combine_chunks()
     for each in task.after:
         names = [*everything, *(name for name in task.columns if name not in everything)]
-        for found in _rows(task, storage, each, names, None, is_after=True):
+        for found in _rows(task, storage, each, names, task.where, is_after=True):
             place = pc.index_in(found.column(schemas.RECORD_KEY), value_set=keys)
             is_there = np.asarray(place.is_valid())
             rows = np.flatnonzero(is_there)
@@ -250,6 +304,16 @@ def logged_since(
     return found if len(found) <= PUSHED_KEYS_MAX else None
 
 
+def _asked(
+    where: predicates.Predicate | None, keys: pa.Array | None
+) -> predicates.Predicate | None:
+    """Return a filter of rows with some keys; None of keys is all of them."""
+    parts = () if where is None else (where,)
+    if keys is not None:
+        parts = (predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist())), *parts)
+    return predicates.all_of(parts)
+
+
 def _logged_since(task: UnitTask, storage: Storage) -> pa.Array | None:
     if not any(each.is_changed for each in task.after):
         return None  # A base file is left out by its own statistics.
@@ -276,19 +340,18 @@ def _rows(
     storage: Storage,
     file_slice: files.FileSlice,
     columns: Sequence[str],
-    keys: pa.Array | None,
+    where: predicates.Predicate | None,
     *,
     is_after: bool,
 ) -> reading.SliceRows:
     known = task.known_after if is_after else task.known_before
     source = _source(task, storage, known, file_slice)
     reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
-    where: predicates.Predicate | None = None
-    if keys is not None:
-        where = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
-    elif is_after and not task.is_compared and task.writes and schemas.COMMIT_TIME in columns:
+    if is_after and not task.is_compared and task.writes and schemas.COMMIT_TIME in columns:
         # Of row groups in which no row is as young nothing is read.
-        where = predicates.Compare(schemas.COMMIT_TIME, predicates.Comparator.GE, task.writes[0])
+        first = task.writes[0]
+        is_young = predicates.Compare(schemas.COMMIT_TIME, predicates.Comparator.GE, first)
+        where = is_young if where is None else predicates.And((is_young, where))
     changed = file_slice if file_slice.is_changed else _base_alone(file_slice)
     return reader.stream(changed, list(columns), where)
 
@@ -307,11 +370,10 @@ def _with_meta(columns: Sequence[str]) -> list[str]:
     return [*columns, *(name for name in needed if name not in columns)]
 
 
-def _key_columns(task: UnitTask) -> list[str]:
+def key_columns(config: table_config.TableConfig, schema: schemas.TableSchema) -> list[str]:
     """Return the columns that are known of a deleted row: of its key and partition."""
-    config = task.config
     names = (*config.record_key_fields, *config.partition_fields)
-    top = [name for name in dict.fromkeys(names) if name in task.schema.arrow.names]
+    top = [name for name in dict.fromkeys(names) if name in schema.arrow.names]
     return [schemas.RECORD_KEY, schemas.PARTITION_PATH, *top]
 
 

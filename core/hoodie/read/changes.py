@@ -26,7 +26,7 @@ from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
 from hoodie.index import tables
-from hoodie.model import instants, moments
+from hoodie.model import instants, moments, predicates
 from hoodie.read import changed_rows, increments, planning, tasks
 from hoodie.read.positions import Position
 from hoodie.storage import locations
@@ -84,17 +84,26 @@ class Changes:
         """Return the changes in parts that processes can read alone, in any order."""
         uri = self.storage.uri
         rows = [Part(table_uri=uri, columns=self.columns, rows=each) for each in self.slices]
-        upserts = [Part(table_uri=uri, columns=self.columns, upserts=each) for each in self.units]
+        upserts = [
+            Part(table_uri=uri, columns=self.columns, upserts=each)
+            for each in self.units
+            if each.may_upsert
+        ]
         deletes = [
             Part(table_uri=uri, columns=self.columns, deletes=each)
             for scope in (self._scopes() if self.has_deletes else ())
             for each in _settled_alone(scope)
+            if any(unit.may_delete for unit in each)
         ]
         return (*rows, *upserts, *deletes)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         if self.is_snapshot:
             yield from self._streamed(_of_slice, self.slices)
+            return
+        if any(unit.where is not None for unit in self.units):
+            # What is gone from where it was may be elsewhere, in a row that is not asked for.
+            yield from self._streamed(Part.read, self.parts())
             return
         deletes = functools.partial(changed_rows.deletes, storage=self.storage)
         upserts = functools.partial(changed_rows.upserts, storage=self.storage)
@@ -172,7 +181,8 @@ class Part:
         )
         # Of one unit the keys that are gone are nowhere in it.
         for unit in self.deletes if gone and len(self.deletes) > 1 else ():
-            for batch in changed_rows.upserts(replace(unit, columns=()), storage):
+            everything = replace(unit, columns=(), where=None, may_upsert=True)
+            for batch in changed_rows.upserts(everything, storage):
                 gone.leave_out(batch.column(batch.num_columns - 1))
         yield from (_shown(batch, self.columns) for batch in gone.left().to_batches())
 
@@ -189,6 +199,7 @@ class Wanted:
         is_ordered: As in `increments.Wanted`.
         falls_back: Whether all rows are wanted where the changes cannot be found any more.
         rule: As in `increments.Wanted`.
+        where: As in `increments.Wanted`.
     """
 
     begin: Position | instants.InstantTime | None
@@ -198,6 +209,7 @@ class Wanted:
     is_ordered: bool
     falls_back: bool
     rule: moments.Rule = moments.Rule.COMPLETION
+    where: predicates.Predicate | None = None
 
 
 def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Changes:
@@ -211,6 +223,7 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         is_ordered=wanted.is_ordered,
         columns=wanted.columns,
         rule=wanted.rule,
+        where=wanted.where,
     )
     try:
         increment = increments.plan(source, snapshot, asked)
@@ -244,7 +257,7 @@ def _all_rows(source: increments.Source, snapshot: snapshots.Snapshot, wanted: W
     """Return all rows of a table, as if each was new."""
     moment, position = increments.ending_of(source, snapshot.timeline, wanted.until)
     past.check_readable(source.storage, snapshot, moment)
-    query = tasks.Query(columns=wanted.columns)
+    query = tasks.Query(columns=wanted.columns, where=wanted.where)
     planned = planning.plan(
         source.storage.uri,
         source.config,

@@ -35,8 +35,8 @@ from hoodie.engine.protocol import Engine
 from hoodie.filegroup import group_files, past, snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
-from hoodie.model import commits, files, instants, moments, schemas, table_config
-from hoodie.read import changed_rows, positions
+from hoodie.model import commits, files, instants, moments, predicates, schemas, table_config
+from hoodie.read import changed_rows, planning, positions
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, archived, contents
 
@@ -75,6 +75,7 @@ class Wanted:
         is_ordered: Whether the range ends below what is still in flight.
         columns: Of the rows.
         rule: By which time of a write it is in the range; by requested times both ends are such.
+        where: Which changes are asked for, by what the result shows of them; None for all.
     """
 
     since: positions.Position | instants.InstantTime
@@ -83,6 +84,7 @@ class Wanted:
     is_ordered: bool = False
     columns: tuple[str, ...]
     rule: moments.Rule = moments.Rule.COMPLETION
+    where: predicates.Predicate | None = None
 
     @property
     def time(self) -> instants.InstantTime:
@@ -168,11 +170,12 @@ def plan(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Increm
     units = units_of(source, touched, ends)
     _check_readable(source, snapshot, wanted, units, ends)
     texts = changed_rows.texts_of([each.requested_time for each in found.data_writes])
+    units_tasks = tuple(_task(source, unit, ends, texts, wanted.columns) for unit in units)
     return Increment(
         position=found.position,
         writes=found.data_writes,
         latecomers=found.data_latecomers,
-        tasks=tuple(_task(source, unit, ends, texts, wanted.columns) for unit in units),
+        tasks=_filtered(source, units_tasks, ends, wanted),
     )
 
 
@@ -613,6 +616,46 @@ def _task(
         columns=columns,
         is_compared=unit.is_compared,
     )
+
+
+def _filtered(
+    source: Source,
+    found: tuple[changed_rows.UnitTask, ...],
+    ends: Ends,
+    wanted: Wanted,
+) -> tuple[changed_rows.UnitTask, ...]:
+    """Return tasks with the filter, and with what it excludes of their file groups."""
+    if wanted.where is None:
+        return found
+    after = [each for task in found for each in task.after]
+    upserted = _holding(source, ends.now, wanted.where, after)
+    deleted: set[files.FileGroupId] = set()
+    of_deletes, may_be = changed_rows.where_of_deletes(wanted.where, source.config, source.schema)
+    if wanted.has_deletes and may_be:
+        before = [each for task in found for each in task.before]
+        deleted = _holding(source, ends.then, of_deletes, before)
+    return tuple(
+        replace(
+            task,
+            where=wanted.where,
+            may_upsert=any(each.group in upserted for each in task.after),
+            may_delete=any(each.group in deleted for each in task.before),
+        )
+        for task in found
+    )
+
+
+def _holding(
+    source: Source,
+    snapshot: snapshots.Snapshot,
+    where: predicates.Predicate | None,
+    slices: Sequence[files.FileSlice],
+) -> set[files.FileGroupId]:
+    """Return the file groups of slices that may hold rows of a filter."""
+    if where is None or not slices:
+        return {each.group for each in slices}
+    uri = source.storage.uri
+    return planning.holding(uri, source.config, source.schema, snapshot, where, slices)
 
 
 def _slices(

@@ -219,6 +219,34 @@ def plan(
     )
 
 
+def holding(
+    table_uri: str,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    snapshot: snapshots.Snapshot,
+    where: predicates.Predicate,
+    found: Sequence[files.FileSlice],
+) -> set[files.FileGroupId]:
+    """Return the file groups of some slices that a filter does not exclude, as `plan` does.
+
+    Args:
+        table_uri: The table's root.
+        config: The table's configuration.
+        schema: The table's columns.
+        snapshot: The table.
+        where: The filter, of values as data files show them.
+        found: The slices, one of a file group at most.
+    """
+    query = tasks.Query(columns=(), where=where)
+    of_paths = partition_columns.of_paths(config, schema.arrow, query.source)
+    seen = partition_columns.seen(schema.arrow, of_paths)
+    skipping = _Skipping(table_uri, config, seen, of_paths, snapshot, query, None)
+    paths = sorted({each.group.partition_path for each in found})
+    kept = set(pruning.matching_partitions(paths, where, config, seen, of_paths))
+    left = skipping.left_of([each for each in found if each.group.partition_path in kept])
+    return {each.group for each in left}
+
+
 def with_ready_indexes(
     planned: Callable[[table_config.TableConfig], Plan],
     config: table_config.TableConfig,
@@ -322,7 +350,10 @@ class _Skipping:
     def slices(self, paths: Iterable[str]) -> list[files.FileSlice]:
         """Return the file slices of partitions that may hold rows of the query."""
         view = self.snapshot.view
-        found = [each for path in paths for each in view.latest_slices(path)]
+        return self.left_of([each for path in paths for each in view.latest_slices(path)])
+
+    def left_of(self, found: list[files.FileSlice]) -> list[files.FileSlice]:
+        """Return which of some file slices may hold rows of the query."""
         left = self._by_index(found)
         self._add(Means.KEY_BUCKETS, found, left)
         keys = key_lookups.keys_of(self._about_files, self.config, self.columns)

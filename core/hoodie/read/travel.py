@@ -73,6 +73,11 @@ def as_of(given: Given) -> AsOf:
     raise errors.InvalidInputError(f"a table cannot be read as of {given!r:.80}: {_EXPECTED}")
 
 
+def requested_since(time: str | None) -> AsOf:
+    """Return where a reader by requested times is; before the first write without a time."""
+    return AsOf(time=time or instants.format_time(0), rule=moments.Rule.REQUESTED)
+
+
 def moment_of(
     wanted: AsOf,
     timeline: active.ActiveTimeline,

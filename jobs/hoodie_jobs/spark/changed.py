@@ -14,7 +14,7 @@ Source: `CDCRelation.scala`, `InternalRowToJsonStringConverter.scala` (1.2.0).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -24,8 +24,8 @@ from pyspark.sql import datasource
 from hoodie import errors, table
 from hoodie.format import json_lines
 from hoodie.model import change_data as values
-from hoodie.model import column_names
-from hoodie.read import change_data, changed_rows, changes, positions, row_versions, tasks
+from hoodie.model import column_names, moments, predicates
+from hoodie.read import change_data, changed_rows, changes, positions, row_versions, tasks, travel
 from hoodie_jobs.spark import packing, read_options
 
 Planned: TypeAlias = changes.Changes | change_data.ChangeData
@@ -33,6 +33,7 @@ Retype: TypeAlias = Callable[[pa.DataType], pa.DataType]
 Part: TypeAlias = changes.Part | row_versions.VersionTask
 
 _IMAGES = (values.BEFORE, values.AFTER)
+_PARTITION_PATH = row_versions.PARTITION_PATH
 _SHOWN_AS_JSON = (values.OP, values.TIME, *_IMAGES)
 
 
@@ -81,6 +82,7 @@ def plan(
     begin: positions.Position | str | None,
     end: positions.Position | str | None,
     wanted: Sequence[str] | None = None,
+    pushed: predicates.Predicate | None = None,
 ) -> Planned:
     """Return changes, planned.
 
@@ -90,6 +92,7 @@ def plan(
         begin: As of `Table.changes`.
         end: Likewise, its `until`.
         wanted: Columns of the result that are read; None for all.
+        pushed: A condition on changed rows, besides that of the options; None for none.
 
     Raises:
         HoodieError: As `Table.changes`.
@@ -99,9 +102,13 @@ def plan(
         return opened.change_data(begin, columns=names, until=end, is_ordered=options.is_ordered)
     if wanted is not None:
         names = tuple(name for name in wanted if name != changed_rows.CHANGE)
+    since: positions.Position | travel.Given | None = begin
+    if options.rule is moments.Rule.REQUESTED:
+        since = travel.requested_since(None if begin is None else str(begin))
     return opened.changes(
-        begin,
+        since,
         columns=names,
+        where=predicates.all_of(each for each in (options.where, pushed) if each is not None),
         until=end,
         has_deletes=options.has_deletes,
         is_ordered=options.is_ordered,
@@ -109,9 +116,38 @@ def plan(
     )
 
 
-def parts_of(planned: Planned) -> Sequence[Part]:
-    """Return what processes read alone."""
-    return planned.parts() if isinstance(planned, changes.Changes) else list(planned.tasks())
+def parts_of(planned: Planned, pushed: predicates.Predicate | None = None) -> Sequence[Part]:
+    """Return what processes read alone.
+
+    Args:
+        planned: The changes.
+        pushed: Of change data, a condition on its columns: what it excludes is left out as far as
+            that is known without reading. None for none.
+    """
+    if isinstance(planned, changes.Changes):
+        return planned.parts()
+    conditions = () if pushed is None else predicates.conjuncts(pushed)
+    return [each for task in planned.tasks() if (each := _narrowed(task, conditions)) is not None]
+
+
+def _narrowed(
+    task: row_versions.VersionTask, conditions: Sequence[predicates.Predicate]
+) -> row_versions.VersionTask | None:
+    """Return a task with what conditions leave of it; None if that is nothing."""
+    known = {_PARTITION_PATH: (*task.before, *task.after)[0].group.partition_path}
+    if task.time is not None:
+        known[values.TIME] = task.time
+    one = pa.table({name: [value] for name, value in known.items()})
+    for each in conditions:
+        if predicates.columns(each) <= known.keys() and not predicates.kept(each, one, []).num_rows:
+            return None
+        keys = predicates.literals_equal_to(each, values.RECORD_KEY)
+        if keys is not None:
+            asked = set(map(str, keys))
+            task = replace(task, keys=tuple(sorted(asked & set(task.keys or asked))))
+            if not task.keys:
+                return None
+    return task
 
 
 def packed(parts: Sequence[Part], cores: int | None) -> list[list[Part]]:

@@ -6,6 +6,8 @@
 Options:
     path         the table's URI; what `load` is given
     columns      which columns, comma-separated, meta columns allowed; all but those by default
+    where        which rows, or changed rows as they are at the end, as `hoodie read --where` takes
+                 it; not of `cdc`
     query        or `hoodie.datasource.query.type`: `snapshot` (default), `read_optimized`: base
                  files alone, without newer changes, or `incremental`: what changed
     partition_values
@@ -31,6 +33,9 @@ Of an incremental query:
     hoodie.datasource.read.begin.instanttime, hoodie.datasource.read.end.instanttime
                  a position, an instant or a time each: what completed after the first one, up to
                  the second one, included; by default all rows, up to now
+    rule         `completion` (default), or `requested`: what was requested between the two, as
+                 before version 1.0 of Apache Hudi, up to the first write that is pending. Its
+                 option `hoodie.datasource.read.incr.table.version` says so with a version below 8
 
 Of a stream (`streaming`):
     hoodie.datasource.streaming.startOffset
@@ -44,8 +49,8 @@ Of a stream (`streaming`):
 A partition of a scan is a file slice, or a unit of changes, or some small ones; it is read and
 merged by the core, and handed over as Arrow.
 Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true; Spark's default is
-false. Those on changes are left to Spark. Spark never tells a Python data source which columns a
-query needs: name them in the option, or in `.schema(...)`.
+false. Of streams it pushes none, and it never tells a Python data source which columns a query
+needs: name them in options, the columns also in `.schema(...)`.
 
 `df.write.format("hoodie").save(uri)` and `df.writeStream` write a table (`sink`); their options are
 those of `write_options`.
@@ -61,7 +66,7 @@ from pyspark.sql.types import StructType
 
 from hoodie import environment, errors, table
 from hoodie.model import column_names, predicates
-from hoodie.read import tasks
+from hoodie.read import changed_rows, tasks
 from hoodie_jobs.spark import (
     changed,
     filters,
@@ -163,7 +168,7 @@ class HoodieReader(datasource.DataSourceReader):
         """Return the file slices that may hold rows of the query."""
         planned = _open(self._options).plan_read(
             columns=self._schema.names,
-            where=predicates.all_of(self._pushed),
+            where=predicates.all_of((*self._pushed, *_given(self._options.where))),
             is_read_optimized=self._options.query is read_options.Query.READ_OPTIMIZED,
             partition_values=self._options.partition_values,
             as_of=self._options.as_of,
@@ -191,13 +196,36 @@ class ChangesReader(datasource.DataSourceReader):
     def __init__(self, options: read_options.Options, schema: StructType) -> None:
         self._options = options
         self._schema = schema
+        self._pushed: list[predicates.Predicate] = []
+
+    @property
+    def pushFilters(self) -> "Pushdown":  # type: ignore[override] # noqa: N802 - Spark's name
+        """What Spark calls to push filters down, where it does."""
+        return Pushdown(self)
+
+    def push(self, filters_: "Iterable[datasource.Filter]") -> "Iterator[datasource.Filter]":
+        """Take the filters on columns of rows that mean the same to us, and return the others.
+
+        Of change data those are returned as well: they leave out what need not be read, no rows.
+        """
+        is_rows = self._options.format is read_options.Format.LATEST_STATE
+        arrow = arrow_types.to_arrow_schema(self._schema, timezone="UTC")
+        known = pa.schema([each for each in arrow if each.name != changed_rows.CHANGE])
+        for each in filters_:
+            predicate = filters.to_predicate(each, known)
+            if predicate is not None:
+                self._pushed.append(predicate)
+            if predicate is None or not is_rows:
+                yield each
 
     def partitions(self) -> Sequence[changed.ChangesPartition]:
         """Return the parts of what changed."""
         options = self._options
         begin, end = options.begin, options.end
-        planned = changed.plan(_open(options), options, begin, end, self._schema.names)
-        return changed.partitions(changed.parts_of(planned)) or [changed.NOTHING]
+        pushed = predicates.all_of(self._pushed)
+        opened = _open(options)
+        planned = changed.plan(opened, options, begin, end, self._schema.names, pushed)
+        return changed.partitions(changed.parts_of(planned, pushed)) or [changed.NOTHING]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the parts' rows in the types that Spark expects."""
@@ -212,7 +240,7 @@ class Pushdown:
     calling it, and no session can be asked where the reader is made. It looks at `__func__`.
     """
 
-    def __init__(self, reader: HoodieReader) -> None:
+    def __init__(self, reader: HoodieReader | ChangesReader) -> None:
         self._reader = reader
 
     def __call__(self, filters_: "Iterable[datasource.Filter]") -> "Iterator[datasource.Filter]":
@@ -231,6 +259,10 @@ def batches(task: tasks.ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         yield pa.RecordBatch.from_arrays(
             [batch.column(field.name).cast(field.type) for field in schema], schema=schema
         )
+
+
+def _given(where: predicates.Predicate | None) -> tuple[predicates.Predicate, ...]:
+    return () if where is None else (where,)
 
 
 def _open(options: read_options.Options) -> table.Table:

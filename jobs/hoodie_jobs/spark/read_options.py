@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie import errors
-from hoodie.model import moments, partition_columns
-from hoodie.read import micro_batches, travel
+from hoodie.model import moments, partition_columns, predicates
+from hoodie.read import micro_batches, travel, where
 
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
@@ -22,8 +22,14 @@ FALL_BACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 FORMAT = "hoodie.datasource.query.incremental.format"
 PATH_VALUES = "hoodie.datasource.read.extract.partition.values.from.path"
 QUERY = "query"
+INCREMENTAL_VERSION = "hoodie.datasource.read.incr.table.version"
+STREAM_VERSION = "hoodie.datasource.read.streaming.table.version"
+RULE = "rule"
 QUERY_TYPES = ("hoodie.datasource.query.type", "hoodie.datasource.view.type")
 START = "hoodie.datasource.streaming.startOffset"
+
+_COMPLETION_VERSION = 8
+"""The table version from which on Apache Hudi reads increments by completion times."""
 
 _EARLIEST = re.compile(r"earliest|0+", re.IGNORECASE)
 _LATEST = "latest"
@@ -77,6 +83,7 @@ class Options:
     Attributes:
         uri: The table's root.
         columns: Of rows; empty for all of the table's.
+        where: Which rows, or changed rows, are read; None for all.
         query: What is read.
         partition_values: Where values of partition columns are taken from, as of
             `partition_columns.Source`.
@@ -87,6 +94,7 @@ class Options:
         has_deletes: Whether deleted keys are among the changes, with a column that says so.
         falls_back: Whether all rows are read where the changes are gone.
         is_ordered: Whether changes end below what is in flight.
+        rule: By which time of a write a batch has its changes; `begin` and `end` are such times.
         images: How rows before and after are shown.
         start: Where a stream begins: a `Start`, or what `begin` may be.
         limit: What a micro-batch reads at most.
@@ -95,6 +103,7 @@ class Options:
 
     uri: str
     columns: tuple[str, ...] = ()
+    where: predicates.Predicate | None = None
     query: Query = Query.SNAPSHOT
     partition_values: str = partition_columns.Source.FILE
     as_of: travel.AsOf | None = None
@@ -104,6 +113,7 @@ class Options:
     has_deletes: bool = False
     falls_back: bool = False
     is_ordered: bool = False
+    rule: moments.Rule = moments.Rule.COMPLETION
     images: Images = Images.JSON
     start: Start | str = Start.EARLIEST
     limit: micro_batches.Limit = micro_batches.NO_LIMIT
@@ -131,6 +141,7 @@ def parse(options: Mapping[str, str]) -> Options:
     found = Options(
         uri=uri,
         columns=tuple(name for name in columns if name),
+        where=None if (text := given.get("where")) is None else where.parse(text),
         query=_query(given),
         partition_values=_partition_values(given),
         as_of=_as_of(given),
@@ -140,6 +151,7 @@ def parse(options: Mapping[str, str]) -> Options:
         has_deletes=_flag(given, "deletes"),
         falls_back=_flag(given, FALL_BACK),
         is_ordered=_flag(given, "ordered"),
+        rule=_rule(given),
         images=_member(given, "images", Images.JSON),
         start=_start(given),
         limit=micro_batches.Limit(
@@ -154,6 +166,16 @@ def parse(options: Mapping[str, str]) -> Options:
             f"options deletes and {FALL_BACK} do not go with {FORMAT}=cdc: deletes are among its "
             "changes, and where these are gone there are none"
         )
+    if found.rule is moments.Rule.REQUESTED and (found.format is Format.CDC or found.falls_back):
+        raise errors.InvalidInputError(
+            f"options {FORMAT}=cdc and {FALL_BACK} do not go with {RULE}={found.rule.value}: by "
+            "requested times there are the changed rows alone"
+        )
+    if found.format is Format.CDC and found.where is not None:
+        raise errors.InvalidInputError(
+            f"option where does not go with {FORMAT}=cdc: it is about rows, and these are changes; "
+            "choose them by a condition on the DataFrame"
+        )
     return found
 
 
@@ -165,6 +187,7 @@ def check_batch(options: Options) -> None:
     """
     is_incremental = options.query is Query.INCREMENTAL
     is_of_changes = options.begin or options.end or options.has_changes
+    is_of_changes = is_of_changes or options.rule is not moments.Rule.COMPLETION
     if not is_incremental and (is_of_changes or options.falls_back or options.is_ordered):
         raise errors.InvalidInputError(
             f"the query is {options.query.value}, and there are options of changes: expected "
@@ -195,6 +218,11 @@ def check_stream(options: Options) -> None:
         raise errors.InvalidInputError(
             f"options {BEGIN} and {END} go with spark.read: expected {START} for where a stream "
             "begins; it has no end"
+        )
+    if options.rule is not moments.Rule.COMPLETION:
+        raise errors.InvalidInputError(
+            f"option {RULE}={options.rule.value} goes with spark.read: a stream reads by "
+            "completion times"
         )
 
 
@@ -231,6 +259,22 @@ def _query(given: Mapping[str, str]) -> Query:
             f"options {' and '.join(found)} name different queries: expected one of them"
         )
     return next(iter(found.values()), Query.SNAPSHOT)
+
+
+def _rule(given: Mapping[str, str]) -> moments.Rule:
+    """Return by which time of a write it is read; Apache Hudi names a table version instead."""
+    found = {
+        name: moments.Rule.REQUESTED if version < _COMPLETION_VERSION else moments.Rule.COMPLETION
+        for name in (INCREMENTAL_VERSION, STREAM_VERSION)
+        if (version := _count(given, name)) is not None
+    }
+    if RULE in given:
+        found[RULE] = _member(given, RULE, moments.Rule.COMPLETION)
+    if len(set(found.values())) > 1:
+        raise errors.InvalidInputError(
+            f"options {' and '.join(found)} name different rules: expected one of them"
+        )
+    return next(iter(found.values()), moments.Rule.COMPLETION)
 
 
 def _partition_values(given: Mapping[str, str]) -> str:

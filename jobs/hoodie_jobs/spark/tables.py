@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 from hoodie import environment, table
 from hoodie.engine import local
 from hoodie.filegroup import log_scanning, parquet_reading
-from hoodie.model import partition_columns, predicates
+from hoodie.model import instants, partition_columns, predicates
 from hoodie.read import positions, tasks, travel
 from hoodie.storage import locations, protocol, uris
 from hoodie_jobs.spark import changed, conditions, data_source, packing, reading
@@ -97,23 +97,25 @@ class Changes:
 
     Attributes:
         frame: The changes.
-        position: Keep its text: the next read begins there.
+        position: Keep its text: the next read begins there. By requested times it is the requested
+            time of the last write.
         is_snapshot: Whether these are all rows of the table: rows that a reader has and that are
             not among them are gone.
     """
 
     frame: DataFrame
-    position: positions.Position
+    position: positions.Position | instants.InstantTime
     is_snapshot: bool
 
 
 def changes(  # noqa: PLR0913 - a parameter an option
     spark: SparkSession,
     uri: str,
-    since: positions.Position | str | None = None,
+    since: positions.Position | travel.Given | None = None,
     *,
     columns: Sequence[str] | None = None,
-    until: positions.Position | str | None = None,
+    where: predicates.Predicate | str | None = None,
+    until: positions.Position | travel.Given | None = None,
     has_deletes: bool = True,
     is_ordered: bool = False,
     falls_back: bool = False,
@@ -127,6 +129,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
     found = opened.changes(
         since,
         columns=columns,
+        where=where,
         until=until,
         has_deletes=has_deletes,
         is_ordered=is_ordered,
@@ -134,7 +137,7 @@ def changes(  # noqa: PLR0913 - a parameter an option
     )
     return Changes(
         frame=_changed(spark, found),
-        position=positions.of_completion(found.position),
+        position=found.position,
         is_snapshot=found.is_snapshot,
     )
 

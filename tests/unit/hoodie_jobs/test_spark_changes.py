@@ -6,16 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import datasource
+from pyspark.sql.datasource import EqualTo, GreaterThan, IsNotNull, IsNull, Not
 from pyspark.sql.streaming import datasource as limits
 
 from hoodie import errors
 from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, table_config
+from hoodie.model.moments import Rule
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.read.micro_batches import Limit
 from hoodie_jobs.spark import changed, data_source, read_options
+from hoodie_jobs.spark.changed import ChangesPartition
 from hoodie_jobs.spark.read_options import Query, Start
 from support.tables import every_type
+from support.tables.indexed_tables import BESIDE
 from support.tables.job_workshop import write_typed
 from support.tables.streams import Kill, Rows, read_batch
 from support.tables.streams import Query as Stream
@@ -26,6 +31,7 @@ COW = replace(PLAIN, table_type=table_config.TableType.COPY_ON_WRITE)
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 CDC = {read_options.FORMAT: "cdc"}
 DELETES = {"deletes": "true"}
+REQUESTED = {"rule": "requested"}
 
 
 @pytest.fixture
@@ -114,6 +120,19 @@ class TestOptions:
         assert started.start is Start.EARLIEST
 
     @pytest.mark.parametrize(
+        ("options", "rule"),
+        [
+            ({}, Rule.COMPLETION),
+            ({"rule": "Requested"}, Rule.REQUESTED),
+            ({read_options.INCREMENTAL_VERSION: "6"}, Rule.REQUESTED),
+            ({read_options.INCREMENTAL_VERSION: "8"}, Rule.COMPLETION),
+            ({read_options.INCREMENTAL_VERSION: "7", "rule": "requested"}, Rule.REQUESTED),
+        ],
+    )
+    def test_rules_by_each_name(self, options: dict[str, str], rule: Rule) -> None:
+        assert read_options.parse({"path": "/t", **options}).rule is rule
+
+    @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"query": "changes"}, "option query is 'changes', expected snapshot or"),
@@ -125,6 +144,16 @@ class TestOptions:
             ({**CDC, **DELETES}, "do not go with hoodie.datasource.query.incremental.format=cdc"),
             ({**CDC, read_options.FALL_BACK: "true"}, "where these are gone there are none"),
             ({"path": ""}, "no table is named"),
+            ({"rule": "requests"}, "option rule is 'requests', expected completion or requested"),
+            ({read_options.INCREMENTAL_VERSION: "six"}, "expected a positive number"),
+            (
+                {read_options.INCREMENTAL_VERSION: "6", "rule": "completion"},
+                "name different rules",
+            ),
+            ({**CDC, "where": "id = '1'"}, "choose them by a condition on the DataFrame"),
+            ({"where": "id ="}, "expected"),
+            ({**CDC, **REQUESTED}, "by requested times there are the changed rows alone"),
+            ({**REQUESTED, read_options.FALL_BACK: "true"}, "do not go with rule=requested"),
         ],
     )
     def test_bad_values(self, options: dict[str, str], message: str) -> None:
@@ -150,6 +179,7 @@ class TestOptions:
             (CDC, "hoodie.datasource.query.type=incremental"),
             ({read_options.END: "2026"}, "hoodie.datasource.query.type=incremental"),
             ({"ordered": "true"}, "hoodie.datasource.query.type=incremental"),
+            (REQUESTED, "hoodie.datasource.query.type=incremental"),
             ({**INCREMENTAL, "as.of.instant": "2026-01-01"}, "does not go with changes"),
             ({**INCREMENTAL, "partition_values": "path"}, "partition values of changes"),
             ({**INCREMENTAL, read_options.START: "latest"}, "go with readStream"),
@@ -171,6 +201,7 @@ class TestOptions:
             ({read_options.BEGIN: "2026-01-01"}, "go with spark.read"),
             ({read_options.END: "2026-01-01"}, "go with spark.read"),
             ({"as.of.instant": "2026-01-01", **DELETES}, "does not go with changes"),
+            ({read_options.STREAM_VERSION: "6"}, "a stream reads by completion times"),
         ],
     )
     def test_options_that_do_not_go_with_a_stream(
@@ -209,6 +240,30 @@ class TestBatch:
         found = read(small, {read_options.BEGIN: times[0], read_options.END: times[1]})
         assert ids(found) == ["2"]
         assert read(small, {read_options.BEGIN: times[1], read_options.END: times[0]}) == []
+
+    def test_range_by_requested_times(self, small: SmallTable) -> None:
+        """Row 2 is written before row 3, and committed after it."""
+        put(small, "1")
+        first = small.table.timeline().completed_writes[-1]
+        row = {"id": "2", "part": "p", "a": 0, "b": "x"}
+        options = small.options("late", concurrency=mode(small), **BESIDE)
+        session = small.table.begin_write(options, list(row))
+        written = small.write_files(session, [row])
+        small.upsert([{**row, "id": "3"}], concurrency=mode(small), **BESIDE)
+        since = {read_options.BEGIN: first.requested_time}
+        version = {read_options.INCREMENTAL_VERSION: "6"}
+        assert ids(read(small, {**since, **version})) == []
+        session.commit(written)
+        last, late = small.table.timeline().completed_writes[-2:]
+        assert late.requested_time < last.requested_time
+        for rule in (REQUESTED, version):
+            assert ids(read(small, {**since, **rule})) == ["2", "3"]
+            assert ids(read(small, rule)) == ["1", "2", "3"]
+            up_to = {read_options.END: late.requested_time}
+            assert ids(read(small, {**since, **rule, **up_to})) == ["2"]
+        after = str(last.completion_time)
+        assert ids(read(small, {read_options.BEGIN: after})) == ["2"]
+        assert read(small, {read_options.BEGIN: after, **REQUESTED}) == []
 
     def test_change_data_is_text_or_struct(self, small: SmallTable) -> None:
         put(small, "1")
@@ -278,6 +333,109 @@ class TestBatch:
         with pytest.raises(errors.GoneError, match="earliest time after it that can be read"):
             read(small, {read_options.BEGIN: begin, **CDC})
         assert ids(read(small, {**options, read_options.FALL_BACK: "true"})) == ["1", "2"]
+
+
+ONES = [f"u{id_}{part}" for id_, part in ("1p", "1q", "2q", "3p", "3q")]
+
+
+class TestConditions:
+    """What Spark pushes down leaves out file groups, writes and deletes before they are read."""
+
+    @pytest.fixture
+    def filled(self, small: SmallTable) -> str:
+        """Keys of both buckets in two partitions, of which one key each is gone again."""
+        keys = [str(number) for number in range(6)]
+        for part in "pq":
+            put(small, *keys, part=part)
+        begin = str(small.table.position())
+        for part in "pq":
+            put(small, *keys[:4], a=1, part=part)
+        put(small, "2", a=9)
+        drop(small, "0", "5")
+        return begin
+
+    @staticmethod
+    def pushed(
+        small: SmallTable, options: Mapping[str, str], *conditions: datasource.Filter
+    ) -> tuple[Rows, int, int]:
+        """Return the rows, how many parts are read, and how many conditions are left to Spark."""
+        made = source(small, **INCREMENTAL, **options)
+        reader = made.reader(made.schema())
+        left = list(reader.pushFilters(list(conditions)))
+        partitions = reader.partitions()
+        counts = [len(each.parts) for each in partitions if isinstance(each, ChangesPartition)]
+        rows = [
+            row for each in partitions for batch in reader.read(each) for row in batch.to_pylist()
+        ]
+        return rows, sum(counts), len(left)
+
+    @pytest.mark.parametrize(
+        ("conditions", "found", "parts"),
+        [
+            ([], ["d0p", "d5p", "u1p", "u1q", "u2p", "u2q", "u3p", "u3q", "u0q"], 8),
+            ([EqualTo(("part",), "q")], ["u0q", "u1q", "u2q", "u3q"], 4),
+            ([EqualTo(("id",), "2")], ["u2p", "u2q"], 4),
+            ([EqualTo(("id",), "2"), EqualTo(("part",), "p")], ["u2p"], 2),
+            ([EqualTo(("id",), "0"), EqualTo(("part",), "p")], ["d0p"], 2),
+            ([GreaterThan(("a",), 1)], ["u2p"], 4),
+            ([IsNull(("a",))], ["d0p", "d5p"], 8),
+            ([Not(GreaterThan(("a",), 1)), IsNotNull(("part",))], ["u0q", *ONES], 4),
+        ],
+        ids=["none", "partition", "key", "both", "deleted key", "value", "null", "not"],
+    )
+    def test_of_rows(
+        self,
+        conditions: list[datasource.Filter],
+        found: list[str],
+        parts: int,
+        small: SmallTable,
+        filled: str,
+    ) -> None:
+        options = {read_options.BEGIN: filled, **DELETES}
+        rows, read_parts, left = self.pushed(small, options, *conditions)
+        shown = [f"{row['_change'][0]}{row['id']}{row['part']}" for row in rows]
+        assert sorted(shown) == sorted(found)
+        assert (read_parts, left) == (parts, 0)
+
+    def test_of_the_change_itself_is_left_to_spark(self, small: SmallTable, filled: str) -> None:
+        options = {read_options.BEGIN: filled, **DELETES}
+        assert self.pushed(small, options, EqualTo(("_change",), "delete"))[1:] == (8, 1)
+
+    def test_of_change_data(self, small: SmallTable, filled: str) -> None:
+        options = {read_options.BEGIN: filled, **CDC, "images": "struct"}
+        everything, parts, _ = self.pushed(small, options)
+        last = small.table.timeline().completed_writes[-1].requested_time
+        of_key, key_parts, left = self.pushed(small, options, EqualTo(("record_key",), "2"))
+        assert of_key == [row for row in everything if row["record_key"] == "2"]
+        assert (key_parts, left) == (parts, 1)
+        for condition, kept in (
+            (EqualTo(("partition_path",), "q"), lambda row: row["partition_path"] == "q"),
+            (EqualTo(("ts_ms",), last), lambda row: row["ts_ms"] == last),
+        ):
+            found, fewer, left = self.pushed(small, options, condition)
+            assert found == list(filter(kept, everything))
+            assert 0 < fewer < parts
+            assert left == 1
+        twice = [EqualTo(("record_key",), each) for each in "23"]
+        assert self.pushed(small, options, *twice)[:2] == ([], 0)
+
+    def test_option(self, small: SmallTable, filled: str) -> None:
+        found = read(small, {read_options.BEGIN: filled, "where": "a > 1 or part = 'x'"})
+        assert [(row["id"], row["a"]) for row in found] == [("2", 9)]
+        whole = source(small, where="a > 1")
+        assert [row["id"] for row in read_batch(whole)] == ["2"]
+
+    @pytest.mark.parametrize("limit", [{}, {"maxFilesPerTrigger": "1"}])
+    def test_option_of_a_stream(
+        self, limit: dict[str, str], small: SmallTable, filled: str
+    ) -> None:
+        assert filled
+        query = stream(small, where="a = 1 and part = 'p'", **limit, **DELETES)
+        query.drain()
+        put(small, "7", a=1)
+        put(small, "8", a=2)
+        query.drain()
+        assert sorted(row["id"] for rows in query.batches for row in rows) == ["1", "3", "7"]
 
 
 class TestPartitions:

@@ -11,6 +11,7 @@ from hoodie.maintenance import consumers
 from hoodie.model import moments
 from hoodie.read import change_data, positions, travel
 from hoodie.read import changes as row_changes
+from hoodie.read import where as where_text
 from hoodie.storage import local_files
 
 DETAILS = """Each changed row comes once, as it is at the end of the range, with the column _change
@@ -26,6 +27,10 @@ since. With --or-all all rows come then, and a note says so: what a reader has a
 gone. A write that completed at or below the position after it was given out is not left out; a
 warning names it.
 
+With --where those of the changed rows come that meet a filter as they are at the end: not those
+that met it before, and meet it no more. Of deleted rows it sees the columns of key and partition;
+all others are null. `hoodie read --help` has its grammar.
+
 With --rule requested the changes of writes come that were requested since, as Apache Hudi had it
 before 1.0: up to the first write that is pending, whatever completed after it. The position is a
 requested time then, and no write is found that another engine completes below it later.
@@ -39,6 +44,7 @@ EXAMPLES = """Examples:
 
   hoodie changes /data/trips --position trips.position --output changes.parquet
   hoodie changes /data/trips --since "2026-11-21 09:30" --no-deletes
+  hoodie changes /data/trips --position rome.position --where "city = 'Rome'" --output rome.parquet
   hoodie changes /data/trips --consumer billing --advance --json
   hoodie changes /data/trips --since "2026-11-21 09:30" --cdc --json
 """
@@ -65,6 +71,12 @@ def changes(  # noqa: PLR0913 - a parameter an option
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Columns, in this order.", show_default="all"),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EXPR", help="Filter of rows, as they are at the end.", show_default="all"
+        ),
     ] = None,
     until: Annotated[
         str | None,
@@ -118,11 +130,12 @@ def changes(  # noqa: PLR0913 - a parameter an option
         raise typer.BadParameter("--advance goes with --consumer")
     if net and not cdc:
         raise typer.BadParameter("--net goes with --cdc")
-    if cdc and (no_deletes or or_all):
-        raise typer.BadParameter("--no-deletes and --or-all do not go with --cdc")
+    if cdc and (no_deletes or or_all or where is not None):
+        raise typer.BadParameter("--no-deletes, --or-all and --where do not go with --cdc")
     if rule is moments.Rule.REQUESTED and (cdc or or_all or consumer is not None):
         raise typer.BadParameter("--cdc, --or-all and --consumer do not go with --rule requested")
     row_output.check(output_path, uri)
+    predicate = None if where is None else where_text.parse(where)
     begin = since if position is None else _kept(Path(position))
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
@@ -140,9 +153,10 @@ def changes(  # noqa: PLR0913 - a parameter an option
             )
         else:
             found = opened.changes(
-                begin if rule is moments.Rule.COMPLETION else _requested(begin),
+                begin if rule is moments.Rule.COMPLETION else travel.requested_since(begin),
                 consumer=consumer,
                 columns=names,
+                where=predicate,
                 until=until,
                 has_deletes=not no_deletes,
                 is_ordered=ordered,
@@ -156,11 +170,6 @@ def changes(  # noqa: PLR0913 - a parameter an option
             row_files.write_standard_output(rows, display.rows, is_json=as_json)
             display.close()
     _keep(opened, found, position, consumer if advance else None)
-
-
-def _requested(begin: str | None) -> travel.AsOf:
-    """Return where a reader by requested times is; before the first write without a position."""
-    return travel.AsOf(time=begin or positions.BEGINNING, rule=moments.Rule.REQUESTED)
 
 
 def _kept(path: Path) -> str | None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import errors, table
+from hoodie import environment, errors, table
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.consumers import Progress
 from hoodie.model import instants, moments, settings, table_config
 from hoodie.model.instants import Instant, InstantTime, State
-from hoodie.read import changes, positions, travel
+from hoodie.read import changes, positions, travel, where
 from hoodie.timeline import transitions
 from hoodie.transaction import authors
 from support.tables import restores
@@ -461,6 +461,31 @@ def test_positions_are_of_writes_alone(tmp_path: Path) -> None:
     position = pulled.table.changes().position
     assert isinstance(position, positions.Position)
     assert position.count == 1
+
+
+def test_filter_leaves_file_groups_out_by_statistics(tmp_path: Path) -> None:
+    """A row that does not meet it any more is no change; of a deleted one its key is known."""
+    pulled = Pulled(tmp_path / "t", COW)
+    pulled.table.initialise_metadata(pulled.options(**pulled.more).transaction)
+    pulled.table = table.open_table(str(pulled.path), environment.system(parallelism=1))
+    for part in "pqr":
+        pulled.put("1", part=part, a=100)
+    begin = pulled.table.changes().position
+    for part, a in (("p", 1), ("q", 200)):
+        pulled.put("1", part=part, a=a)
+    pulled.drop("1", part="r")
+    found = pulled.table.changes(begin, where=where.parse("a > 50"))
+    assert [unit.may_upsert for unit in found.units[:2]] == [False, True]
+    assert not any(unit.may_delete for unit in found.units)
+    assert shown(found) == [("u", "1", "q", 200)]
+    for text in ("part = 'r'", "a is null", "id = '1' and part > 'q'"):
+        assert shown(pulled.table.changes(begin, where=where.parse(text))) == [
+            ("d", "1", "r", None)
+        ]
+    with pytest.raises(errors.NotFoundError, match="there is no column 'x'"):
+        pulled.table.changes(begin, where="x = 1")
+    with pytest.raises(errors.InvalidInputError, match="column 'a'"):
+        pulled.table.changes(begin, where=where.parse("a = 'text'"))
 
 
 class TestByRequestedTimes:
