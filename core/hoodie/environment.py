@@ -4,16 +4,21 @@ One value is made at the edge (`system`), or by a test with a virtual clock and 
 and passed down; nothing below looks any of it up by itself.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hoodie import clock, identity
+from hoodie import clock, deferred, identity
 from hoodie.background import protocol as background_protocol
 from hoodie.background import threads
 from hoodie.engine import local as local_engine
 from hoodie.engine import protocol as engine_protocol
-from hoodie.storage import locations, store_options
+from hoodie.storage import locations
 from hoodie.storage import protocol as storage_protocol
+
+with deferred.imports():
+    from hoodie.storage import store_options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

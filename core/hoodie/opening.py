@@ -7,11 +7,14 @@ a configuration already.
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
-from hoodie import environment, errors, table
-from hoodie.door import columns, writers
+from hoodie import deferred, environment, errors, table
+from hoodie.door import writers
 from hoodie.model import change_data as change_logs
 from hoodie.model import schemas, table_config
-from hoodie.services import new_tables
+
+with deferred.imports():
+    from hoodie.door import columns
+    from hoodie.services import new_tables
 
 Choice = TypeVar("Choice")
 Value = TypeVar("Value")
@@ -20,7 +23,6 @@ _TYPES = {
     "mor": table_config.TableType.MERGE_ON_READ,
     "cow": table_config.TableType.COPY_ON_WRITE,
 }
-_INDEXES = {new_tables.spelled(each): each for each in table_config.IndexKind}
 _CHANGE_DATA = {each.name.lower().replace("_", "-"): each for each in change_logs.LoggingMode}
 
 
@@ -158,6 +160,7 @@ def create_table(  # noqa: PLR0913 - a parameter an option
     )
     table_name = name or new_tables.name_of(place)
     fields = schemas.from_arrow(columns.schema_of(schema), table_name)
+    indexes = {new_tables.spelled(each): each for each in table_config.IndexKind}
     wish = new_tables.Wish(
         name=table_name,
         table_type=_one_of("table_type", str(table_type), _TYPES),
@@ -165,7 +168,7 @@ def create_table(  # noqa: PLR0913 - a parameter an option
         record_key=_names("record_key", record_key),
         partition_by=_names("partition_by", partition_by),
         ordering=() if ordering is None else _names("ordering", ordering),
-        index=_one_of("index", str(index), _INDEXES),
+        index=_one_of("index", str(index), indexes),
         keeps_partitions=keep_partitions,
         buckets=buckets,
         has_partial_updates=partial_updates,

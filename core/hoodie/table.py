@@ -4,6 +4,8 @@ A `Table` knows where the table is and how it is configured. Every read takes a 
 every change goes through a transaction of its own, so one Table serves any number of threads.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -14,35 +16,12 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from hoodie import environment, errors
-from hoodie.door import columns as arrow_columns
+from hoodie import deferred, environment, errors
 from hoodie.door import front, writers
-from hoodie.filegroup import past, snapshots
-from hoodie.format import timeline_avro
-from hoodie.maintenance import consumers as consumer_files
-from hoodie.maintenance import savepoints as savepoint_service
-from hoodie.maintenance import table_service
-from hoodie.maintenance.archiving import planning as archive_planning
-from hoodie.maintenance.archiving import service as archiving
-from hoodie.maintenance.cleaning import planning as cleaning_plans
-from hoodie.maintenance.cleaning import retention
-from hoodie.maintenance.cleaning import service as cleaning
-from hoodie.maintenance.compaction import planning as compaction_planning
-from hoodie.maintenance.compaction import service as compaction
-from hoodie.maintenance.rollback import service as rollback
-from hoodie.metadata import (
-    build_progress,
-    index_building,
-    index_decisions,
-    index_dropping,
-    index_steps,
-    initialising,
-)
+from hoodie.filegroup import snapshots
 from hoodie.model import (
     column_names,
     commits,
-    compaction_options,
-    file_statistics,
     files,
     instants,
     key_changes,
@@ -54,44 +33,62 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.model.change_data import LoggingMode
-from hoodie.read import (
-    change_data,
-    increments,
-    micro_batches,
-    planning,
-    positions,
-    streams,
-    travel,
-)
-from hoodie.read import changes as row_changes
-from hoodie.read import history as row_history
+from hoodie.read import planning, streams
 from hoodie.read import tasks as read_tasks
-from hoodie.read import where as where_text
-from hoodie.services import (
-    adoption,
-    checking,
-    definition,
-    lock_breaking,
-    metadata_tables,
-    mirroring,
-    table_stats,
-)
-from hoodie.services.mirrors import values as mirrors
+from hoodie.services import definition
 from hoodie.storage import protocol
-from hoodie.timeline import (
-    active,
-    archived,
-    chain,
-    epochs,
-    index_definitions,
-    partition_buckets,
-    table_properties,
-    transitions,
-)
-from hoodie.transaction import configuration, liveness, manager, writer_batches
-from hoodie.transaction.locks import addresses
-from hoodie.write import keys, replacements, sessions
+from hoodie.timeline import active, chain, table_properties, transitions
+from hoodie.transaction import manager
+from hoodie.write import keys
+
+with deferred.imports():
+    from hoodie.door import columns as arrow_columns
+    from hoodie.filegroup import past
+    from hoodie.format import timeline_avro
+    from hoodie.maintenance import consumers as consumer_files
+    from hoodie.maintenance import savepoints as savepoint_service
+    from hoodie.maintenance import table_service
+    from hoodie.maintenance.archiving import planning as archive_planning
+    from hoodie.maintenance.archiving import service as archiving
+    from hoodie.maintenance.cleaning import planning as cleaning_plans
+    from hoodie.maintenance.cleaning import retention
+    from hoodie.maintenance.cleaning import service as cleaning
+    from hoodie.maintenance.compaction import planning as compaction_planning
+    from hoodie.maintenance.compaction import service as compaction
+    from hoodie.maintenance.rollback import service as rollback
+    from hoodie.metadata import (
+        build_progress,
+        index_building,
+        index_decisions,
+        index_dropping,
+        index_steps,
+        initialising,
+    )
+    from hoodie.model import change_data as change_logs
+    from hoodie.model import compaction_options, file_statistics
+    from hoodie.read import (
+        change_data,
+        increments,
+        micro_batches,
+        positions,
+        travel,
+    )
+    from hoodie.read import changes as row_changes
+    from hoodie.read import history as row_history
+    from hoodie.read import where as where_text
+    from hoodie.services import (
+        adoption,
+        checking,
+        lock_breaking,
+        metadata_tables,
+        mirroring,
+        table_stats,
+    )
+    from hoodie.services.mirrors import values as mirrors
+    from hoodie.timeline import archived, epochs, index_definitions, partition_buckets
+    from hoodie.transaction import configuration, liveness, writer_batches
+    from hoodie.transaction.locks import addresses
+    from hoodie.write import replacements, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -159,14 +156,16 @@ class Table(front.Front):
         view = snapshots.take(self._storage, self.config, has_committed_only=True).view
         return [found for path in view.partitions() for found in view.latest_slices(path)]
 
-    def stats(self, small_file_bytes: int = table_stats.SMALL_FILE_BYTES) -> table_stats.TableStats:
+    def stats(self, small_file_bytes: int | None = None) -> table_stats.TableStats:
         """Return how the table's rows lie in files, and what a compaction would do now.
 
         Args:
-            small_file_bytes: Base files below that count as small.
+            small_file_bytes: Base files below that count as small; None for
+                `table_stats.SMALL_FILE_BYTES`.
         """
         clock_ms = self._env.clock.now_ms()
-        return table_stats.of_table(self._storage, self.config, clock_ms, small_file_bytes)
+        small = table_stats.SMALL_FILE_BYTES if small_file_bytes is None else small_file_bytes
+        return table_stats.of_table(self._storage, self.config, clock_ms, small)
 
     def metadata_status(self) -> metadata_tables.Status:
         """Return what the table's metadata table has; nothing for a table without one."""
@@ -558,7 +557,7 @@ class Table(front.Front):
     def next_position(
         self,
         since: str | datetime | positions.Position | None,
-        limit: micro_batches.Limit = micro_batches.NO_LIMIT,
+        limit: micro_batches.Limit | None = None,
         *,
         until: positions.Position | None = None,
         is_ordered: bool = False,
@@ -567,7 +566,7 @@ class Table(front.Front):
 
         Args:
             since: Where it is; None for the table's first write.
-            limit: How much it reads at most.
+            limit: How much it reads at most; None for all.
             until: A position beyond which it does not go.
             is_ordered: As of `changes`.
 
@@ -580,7 +579,7 @@ class Table(front.Front):
         begin = self._since(since)
         wanted = micro_batches.Wanted(
             since=positions.BEGINNING if begin is None else begin,
-            limit=limit,
+            limit=limit or micro_batches.NO_LIMIT,
             until=until,
             is_ordered=is_ordered,
         )
@@ -922,7 +921,7 @@ class Table(front.Front):
         has_statistics: bool = True,
         hear: Callable[[str], object] = lambda partition_path: None,
         hear_left_out: Callable[[str], object] = logger.warning,
-    ) -> "Table":
+    ) -> Table:
         """Make the table's metadata table from what is on storage; return the table with it.
 
         Of one that is rebuilt bloom filters, the record index and expression indexes are built
@@ -1129,7 +1128,7 @@ class Table(front.Front):
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool
-    ) -> "Table":
+    ) -> Table:
         """Change who may write the table; return it as it is then.
 
         Args:
@@ -1150,8 +1149,8 @@ class Table(front.Front):
         return Table(self._storage, config, self.schema, self._env, self._writer)
 
     def capture_change_data(
-        self, transaction: manager.TransactionOptions, mode: LoggingMode | None
-    ) -> "Table":
+        self, transaction: manager.TransactionOptions, mode: change_logs.LoggingMode | None
+    ) -> Table:
         """Have writes store what they change (CDC), or no longer; return the table as it is then.
 
         What was written before stays as it is: changes of it are computed, or read from what was

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
-from pyarrow import dataset
 
 from hoodie import errors
 from hoodie.door import pandas_frames
@@ -39,6 +38,28 @@ class ArrowStream(Protocol):
         ...
 
 
+@runtime_checkable
+class ArrowScanner(Protocol):
+    """A `pyarrow.dataset.Scanner`, known without that module, which imports pandas."""
+
+    dataset_schema: pa.Schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the rows."""
+        ...
+
+
+@runtime_checkable
+class ArrowDataset(Protocol):
+    """A `pyarrow.dataset.Dataset`."""
+
+    schema: pa.Schema
+
+    def scanner(self) -> ArrowScanner:
+        """Return what reads its rows."""
+        ...
+
+
 def schema_of(given: object) -> pa.Schema:
     """Return the columns of a new table, from a schema of Arrow's or from data that has one.
 
@@ -58,7 +79,7 @@ def schema_of(given: object) -> pa.Schema:
 def _schema(given: object) -> pa.Schema:
     if isinstance(given, pa.Schema):
         return given
-    if isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader | dataset.Dataset):
+    if isinstance(given, pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowDataset):
         return given.schema
     frame = pandas_frames.arrow_table(given)
     if frame is not None:

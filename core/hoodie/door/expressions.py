@@ -21,6 +21,7 @@ from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import dataset
 
 from hoodie import errors
 from hoodie.model import predicates
@@ -146,6 +147,15 @@ def predicate_of(expression: pc.Expression, schema: pa.Schema) -> predicates.Pre
             if _expression(parsed, schema, typing).equals(expression):
                 return _predicate(parsed)
     return None
+
+
+def evaluated(expression: pc.Expression, rows: pa.Table) -> pa.ChunkedArray:
+    """Return what an expression is for each row.
+
+    Raises:
+        ArrowException, KeyError: A column is not there, or of a type that it is not defined for.
+    """
+    return dataset.dataset(rows).to_table(columns={"": expression}).column(0)
 
 
 class _NotUnderstoodError(Exception):

@@ -13,10 +13,12 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.door import expressions
+from hoodie import deferred, errors
 from hoodie.model import predicates
-from hoodie.read import where as where_text
+
+with deferred.imports():
+    from hoodie.door import expressions
+    from hoodie.read import where as where_text
 
 Triple = tuple[str, str, object]
 Where: TypeAlias = str | pc.Expression | predicates.Predicate | Sequence[Triple] | Triple

@@ -3,6 +3,8 @@
 Here are names, defaults and documentation; what is done is in the other modules of this folder.
 """
 
+from __future__ import annotations
+
 import html
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -13,33 +15,27 @@ from typing import Self
 
 import pyarrow as pa
 
-from hoodie import environment, errors
-from hoodie.door import (
-    datasets,
-    filters,
-    inputs,
-    inspecting,
-    maintaining,
-    outcomes,
-    scans,
-    transactions,
-    writers,
-    writing,
-)
-from hoodie.model import (
-    commits,
-    files,
-    instants,
-    predicates,
-    results,
-    schemas,
-    settings,
-    table_config,
-)
-from hoodie.read import planning, streams, tasks, travel
+from hoodie import deferred, environment, errors
+from hoodie.door import scans, writers
+from hoodie.model import commits, predicates, schemas, table_config
+from hoodie.read import streams, tasks
 from hoodie.storage import protocol
-from hoodie.timeline import active
-from hoodie.transaction import authors, manager
+
+with deferred.imports():
+    from hoodie.door import (
+        datasets,
+        filters,
+        inputs,
+        inspecting,
+        maintaining,
+        outcomes,
+        transactions,
+        writing,
+    )
+    from hoodie.model import files, instants, results, settings
+    from hoodie.read import planning, travel
+    from hoodie.timeline import active
+    from hoodie.transaction import authors, manager
 
 _SHOWN_MAX = 5
 """So many of the newest actions a notebook shows."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyarrow import dataset
 
 from hoodie import errors
 from hoodie.door import columns, pandas_frames
@@ -21,7 +20,7 @@ Rows: TypeAlias = (
     | pa.Table
     | pa.RecordBatch
     | pa.RecordBatchReader
-    | dataset.Dataset
+    | columns.ArrowDataset
     | Iterable[pa.RecordBatch]
     | Sequence[Mapping[str, object]]
 )
@@ -130,9 +129,9 @@ def _of_lists(lists: Mapping[object, Sequence[object]], schema: pa.Schema) -> pa
 def _stream(given: object, schema: pa.Schema) -> pa.RecordBatchReader:
     if isinstance(given, pa.RecordBatchReader):
         return given
-    if isinstance(given, dataset.Dataset):
+    if isinstance(given, columns.ArrowDataset):
         return given.scanner().to_reader()
-    if isinstance(given, dataset.Scanner):
+    if isinstance(given, columns.ArrowScanner):
         return given.to_reader()
     if isinstance(given, columns.ArrowStream):
         return pa.RecordBatchReader.from_stream(given)

@@ -10,12 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.door import datasets, filters, guarantees
+from hoodie import deferred, errors
+from hoodie.door import filters
 from hoodie.filegroup import parquet_reading
 from hoodie.model import column_names, files, predicates, schemas
 from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
+
+with deferred.imports():
+    from hoodie.door import datasets, guarantees
 
 Explain = Callable[[Sequence[str], predicates.Predicate | None], planning.Plan]
 """Plans a read of some columns and of the rows that a predicate keeps."""

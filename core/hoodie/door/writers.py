@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hoodie import errors, identity
+from hoodie import deferred, errors, identity
 from hoodie.model import compaction_options, settings
 from hoodie.storage import locations, uris
 from hoodie.transaction import authors, manager
-from hoodie.transaction.locks import address_texts, addresses
+from hoodie.transaction.locks import addresses
+
+with deferred.imports():
+    from hoodie.transaction.locks import address_texts
 
 SINGLE_WRITER = "single-writer"
 _MODES = {

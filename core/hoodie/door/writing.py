@@ -7,14 +7,16 @@ from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
 
-from hoodie import environment, errors
+from hoodie import deferred, environment, errors
 from hoodie.door import filters, inputs, outcomes, writers
 from hoodie.model import column_names, commits, predicates, results, schemas, table_config
 from hoodie.services import definition
 from hoodie.transaction import manager
 from hoodie.write import sessions
+
+with deferred.imports():
+    from hoodie.door import expressions
 
 Value: TypeAlias = object | pc.Expression
 """What a column is set to: a literal, or an expression over the columns of the row."""
@@ -301,8 +303,7 @@ def _evaluated(
     name: str, change: pc.Expression, rows: pa.Table, kind: pa.DataType
 ) -> pa.ChunkedArray:
     try:
-        found = dataset.dataset(rows).to_table(columns={name: change})
-        return found.column(name).cast(kind)
+        return expressions.evaluated(change, rows).cast(kind)
     except (pa.ArrowException, KeyError, TypeError) as error:
         raise errors.InvalidInputError(
             f"update: column {name!r} is {kind}, and {change!s:.200} does not become one: "

@@ -17,13 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import ordering
-from hoodie.format import avro_columns, metadata_columns
 from hoodie.format.metadata_columns import HIGH, LOW
 from hoodie.model import predicates
 from hoodie.model.file_statistics import ValueType
 from hoodie.model.value_wrappers import Wrapper
+
+with deferred.imports():
+    from hoodie.format import avro_columns, metadata_columns
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]

@@ -29,18 +29,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import (
-    column_ranges,
-    column_statistics,
-    metadata_table,
-    metadata_writing,
-    ordering,
-)
+from hoodie import deferred, errors
+from hoodie.filegroup import column_ranges, metadata_table
 from hoodie.filegroup.column_ranges import Ranges
 from hoodie.format import metadata_avro
 from hoodie.model import expression_indexes, files, predicates
 from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS
+
+with deferred.imports():
+    from hoodie.filegroup import column_statistics, metadata_writing, ordering
 
 _PARTITIONS_MAX = 100
 """Of more partitions of the data table the records of a column are read at once."""

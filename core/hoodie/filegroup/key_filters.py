@@ -17,11 +17,14 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.filegroup import metadata_records, metadata_table
+from hoodie import deferred, errors
+from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
 from hoodie.format.bloom_filters import Filter
 from hoodie.model import file_statistics, files
+
+with deferred.imports():
+    from hoodie.filegroup import metadata_records
 
 
 def may_hold(

@@ -15,11 +15,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from hoodie import deferred
 from hoodie.format import file_names
 from hoodie.model import files, table_config
 from hoodie.storage import paths as storage_paths
 from hoodie.storage import protocol
-from hoodie.timeline import partition_buckets
+
+with deferred.imports():
+    from hoodie.timeline import partition_buckets
 
 DataFile = files.BaseFile | files.LogFile
 ChangeDataFile = files.LogFile

@@ -9,12 +9,15 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import listing, metadata_table
 from hoodie.format import file_names, metadata_avro
 from hoodie.model import files, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, metadata_timelines, partition_buckets
+from hoodie.timeline import active
+
+with deferred.imports():
+    from hoodie.timeline import metadata_timelines, partition_buckets
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +41,7 @@ def of_table(
         timeline: The table's, just read.
         listed: The storage's listing, for a table without one, or with one that cannot be used.
     """
-    if metadata_table.FILES not in config.metadata_partitions:
+    if not config.has_metadata_table:
         return listed
     return MetadataListing(storage, timeline, listed)
 

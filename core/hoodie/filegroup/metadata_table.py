@@ -17,6 +17,8 @@ Source: `HoodieBackedTableMetadata.java`, `HoodieTableMetadataUtil.java`
 (getValidInstantTimestamps); format.md: Metadata table.
 """
 
+from __future__ import annotations
+
 import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,9 +29,9 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import listing, log_scanning, slicing, view
-from hoodie.format import delete_records, file_names, hfile_reading, log_blocks
+from hoodie import deferred, errors
+from hoodie.filegroup import listing, slicing, view
+from hoodie.format import file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
 from hoodie.model import (
@@ -41,12 +43,17 @@ from hoodie.model import (
     key_changes,
     plans,
     secondary_indexes,
+    table_config,
 )
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents, metadata_timelines
+from hoodie.timeline import active, contents
 
-FILES = "files"
-"""The partition that says which data files there are; no other is there without it."""
+with deferred.imports():
+    from hoodie.filegroup import log_scanning
+    from hoodie.format import delete_records, hfile_reading
+    from hoodie.timeline import metadata_timelines
+
+FILES = table_config.METADATA_FILES
 
 EXTENSION = ".hfile"
 
@@ -176,7 +183,7 @@ class MetadataTable:
         self._view: view.FileSystemView | None = None
         self._check_is_current(timeline)
 
-    def partition(self, name: str, *, is_held: bool = True) -> "Partition":
+    def partition(self, name: str, *, is_held: bool = True) -> Partition:
         """Open a partition.
 
         Args:
@@ -260,7 +267,7 @@ class MetadataTable:
             greatest = max(greatest, each.requested_time)
         return None
 
-    def of_slices(self, slices: Collection[files.FileSlice]) -> "Partition":
+    def of_slices(self, slices: Collection[files.FileSlice]) -> Partition:
         """Open some file groups of a partition; base files are not held."""
         return Partition(self._storage, slices, self._counts, 0)
 
@@ -276,7 +283,7 @@ class MetadataTable:
 
     def logs_of(
         self, slices: Collection[files.FileSlice], is_wanted: slicing.IsCommitted
-    ) -> "Partition":
+    ) -> Partition:
         """Open what instants that are wanted have logged in file slices."""
         found = [
             replace(

@@ -7,12 +7,14 @@ lies in memory, mapped files included, is not read ahead; a remote file is.
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import projecting
 from hoodie.model import predicates
+
+with deferred.imports():
+    from hoodie.filegroup import row_groups
 
 _PIECE_BYTES = 64 << 20
 """Row groups are read together until they hold about so many bytes, uncompressed; in parts where
@@ -207,9 +209,7 @@ class ParquetInput:
         if provable is None:
             return every
         self._source.seek(0)
-        fragment = ds.ParquetFileFormat().make_fragment(self._source)
-        expression = predicates.to_expression(provable, self.schema)
-        return [group.id for group in fragment.subset(expression).row_groups]
+        return row_groups.matching(self._source, predicates.to_expression(provable, self.schema))
 
     def _is_provable(self, part: predicates.Predicate, columns: pa.Schema) -> bool:
         """Return whether statistics can tell that a part of the filter is true nowhere.

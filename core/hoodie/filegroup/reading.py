@@ -12,28 +12,31 @@ once these are merged: all rows of a slice have the same.
 Cost: one open of each file of the slice. Memory: the changes, and some row groups of the base file.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.filegroup import (
-    block_decoding,
-    bounded_merging,
-    folding,
-    kept_deletes,
-    log_scanning,
-    merging,
-    parquet_reading,
-    placing,
-    slicing,
-)
+from hoodie import deferred, errors
+from hoodie.filegroup import parquet_reading, slicing
 from hoodie.format import log_blocks
 from hoodie.format.log_blocks import HeaderKey
 from hoodie.model import column_names, files, partition_columns, predicates, schemas, table_config
 from hoodie.storage import protocol
+
+with deferred.imports():
+    from hoodie.filegroup import (
+        block_decoding,
+        bounded_merging,
+        folding,
+        kept_deletes,
+        log_scanning,
+        merging,
+        placing,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +98,7 @@ class SliceReader:
         *,
         is_read_optimized: bool = False,
         watch: merging.Watch | None = None,
-    ) -> "SliceRows":
+    ) -> SliceRows:
         """Return the rows of a slice as tables, one after the other, to be iterated once.
 
         Base rows come in the base file's order, rows that only logs have after them.

@@ -18,19 +18,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import (
-    index_groups,
-    metadata_merging,
-    metadata_records,
-    metadata_table,
-    metadata_writing,
-)
-from hoodie.format import metadata_schemas, record_locations
+from hoodie.filegroup import metadata_merging, metadata_table
+from hoodie.format import metadata_schemas
 from hoodie.format.metadata_avro import Value
 from hoodie.model import files, instants, key_changes
 from hoodie.model.key_changes import NOWHERE, Locations
+
+with deferred.imports():
+    from hoodie.filegroup import index_groups, metadata_records, metadata_writing
+    from hoodie.format import record_locations
 
 READ_AT_ONCE = 16
 

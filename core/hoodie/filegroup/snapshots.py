@@ -19,6 +19,8 @@ writes do not count: it returns what a snapshot taken then returned. `past` find
 since, and must not be read.
 """
 
+from __future__ import annotations
+
 import copy
 import functools
 from collections import defaultdict
@@ -26,12 +28,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
-from hoodie import errors
-from hoodie.filegroup import listing, log_scanning, metadata_listing, metadata_table, view
+from hoodie import deferred, errors
+from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, moments, plans, sent_times, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, archived, chain, contents, partition_buckets, transitions
+from hoodie.timeline import active, chain, contents, transitions
+
+with deferred.imports():
+    from hoodie.filegroup import log_scanning, metadata_listing, metadata_table
+    from hoodie.timeline import archived, partition_buckets
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 Found = TypeVar("Found")
@@ -299,6 +305,8 @@ class Snapshot:
     @property
     def metadata(self) -> metadata_table.MetadataTable | None:
         """The metadata table, once files were taken from it; None if they are listed."""
+        if isinstance(self.listing, listing.StorageListing):
+            return None
         if isinstance(self.listing, metadata_listing.MetadataListing):
             return self.listing.table()
         return None
@@ -415,7 +423,7 @@ def _taken(
     has_committed_only: bool,
 ) -> Snapshot:
     found = listing.of_table(storage, config)
-    if has_committed_only:
+    if has_committed_only and config.has_metadata_table:
         found = metadata_listing.of_table(storage, config, timeline, found)
     committed = CommittedFiles.of(storage, timeline)
     retired = _retired(storage, timeline)

@@ -99,7 +99,7 @@ def changes_by(
     return key_changes.KeyChanges(added=_without(after, before), removed=_without(before, after))
 
 
-_NO_KEYS = pa.array([], pa.string())
+_NO_KEYS = pa.nulls(0, pa.string())
 
 
 def _keys_in(source: held_keys.KeySource, base_file: files.BaseFile) -> pa.Array | None:

@@ -9,6 +9,8 @@ Source: `HoodieAppendHandle.java`, `HoodieLogFormatWriter.java`, `HoodieAvroParq
 format.md: Base files, Log files.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,23 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import (
-    change_logs,
-    folding,
-    kept_deletes,
-    key_footers,
-    merging,
-    ordering,
-    parquet_writing,
-    statistics_gathering,
-)
+from hoodie import deferred, errors
+from hoodie.filegroup import folding, kept_deletes, key_footers, merging, ordering, parquet_writing
 from hoodie.format import avro_records, delete_records, file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.model.settings import LogBlockFormat, WriteSettings
 from hoodie.storage import protocol
+
+with deferred.imports():
+    from hoodie.filegroup import change_logs, statistics_gathering
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.format import avro_trees, metadata_avro, metadata_schemas
+from hoodie import deferred, errors
+from hoodie.format import metadata_avro, metadata_schemas
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
+
+with deferred.imports():
+    from hoodie.format import avro_trees
 
 LOW, HIGH = "minValue", "maxValue"
 

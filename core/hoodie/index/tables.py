@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
-from hoodie.index import bucket, consistent_hashing, lookup, protocol
+from hoodie import deferred
+from hoodie.index import bucket, protocol
 from hoodie.model import table_config
+
+with deferred.imports():
+    from hoodie.index import consistent_hashing, lookup
 
 
 def index_of(

@@ -19,6 +19,8 @@ twenty. Source: `HoodieBackedTableMetadataWriter.java` (performTableServices); p
 metadata table.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -26,8 +28,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie import environment
-from hoodie.filegroup import metadata_merging, metadata_table, metadata_writing
+from hoodie import deferred, environment
 from hoodie.format import file_names, metadata_schemas, timeline_avro
 from hoodie.maintenance.findings import caught
 from hoodie.model import commits, files, instants, plans, table_config
@@ -43,6 +44,9 @@ from hoodie.timeline import (
 )
 from hoodie.transaction import authors, manager, preconditions, publication, table_lock
 from hoodie.transaction.client import Client, Completion, stage_of
+
+with deferred.imports():
+    from hoodie.filegroup import metadata_merging, metadata_table, metadata_writing
 
 logger = logging.getLogger(__name__)
 

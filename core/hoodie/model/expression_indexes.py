@@ -13,14 +13,19 @@ Source: `HoodieExpressionIndex.java`, `SparkMetadataWriterUtils.java`,
 `ExpressionIndexSupport.scala` (1.2.0); format.md: Metadata table.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.model import column_names
-from hoodie.model.spark_functions import Function
+
+with deferred.imports():
+    from hoodie.model import spark_functions
+
 
 PREFIX = "expr_index_"
 """What the names of their partitions begin with."""
@@ -60,7 +65,7 @@ class Definition:
 
     partition: str
     column: str
-    function: Function
+    function: spark_functions.Function
     has_value_types: bool = True
 
     def __str__(self) -> str:

@@ -20,7 +20,8 @@ RECORD_INDEX = "record_index"
 
 
 def _none() -> pa.Array:
-    return pa.array([], pa.string())
+    # Of a list it would import pandas, to see whether that is a series.
+    return pa.nulls(0, pa.string())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

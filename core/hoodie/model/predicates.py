@@ -3,6 +3,8 @@
 Logic is SQL's: a comparison with null is unknown, and a row is kept only where the whole is true.
 """
 
+from __future__ import annotations
+
 import contextlib
 import datetime
 import decimal
@@ -17,8 +19,11 @@ from typing import Any, assert_never, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.model import column_names, spark_functions
+from hoodie import deferred, errors
+from hoodie.model import column_names
+
+with deferred.imports():
+    from hoodie.model import spark_functions
 
 _DECIMAL_DIGITS_MAX = 38
 _DIGITS_MAX = 400  # More than the greatest float has.
@@ -83,21 +88,21 @@ class IsNull:
 class Not:
     """The opposite; unknown stays unknown."""
 
-    operand: "Predicate"
+    operand: Predicate
 
 
 @dataclass(frozen=True, slots=True)
 class And:
     """All of them; true when there are none."""
 
-    operands: "tuple[Predicate, ...]"
+    operands: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     """Any of them; false when there are none."""
 
-    operands: "tuple[Predicate, ...]"
+    operands: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ class Applied:
 
     function: spark_functions.Function
     column: str
-    condition: "Predicate"
+    condition: Predicate
 
     @property
     def call(self) -> str:

@@ -70,7 +70,7 @@ class Definition:
 
 
 def _none() -> pa.Array:
-    return pa.array([], pa.string())
+    return pa.nulls(0, pa.string())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

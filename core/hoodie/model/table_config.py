@@ -54,6 +54,9 @@ CHANGE_DATA_IMAGES_SINCE_KEY = "hoodie.operator.cdc.images.since"
 """Writes that were requested up to this time have stored less than the mode says, of a table whose
 mode was another before."""
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
+METADATA_FILES = "files"
+"""The partition of a metadata table that lists files; no other is there without it."""
+
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
 METADATA_PARTITIONS_OWN_KEY = "hoodie.operator.metadata.partitions.building"
@@ -255,6 +258,11 @@ class TableConfig:
     def zone(self) -> time_zones.TimeZone:
         """The time zone of the timeline; UTC where the table does not tell: ages may be wrong."""
         return self.time_zone or time_zones.UTC_ZONE
+
+    @property
+    def has_metadata_table(self) -> bool:
+        """Whether it has one that is ready: that lists its files."""
+        return METADATA_FILES in self.metadata_partitions
 
     @property
     def metadata_partitions_kept_up(self) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ Of a slice whose logs hold nothing but kept deletes the base file alone is read:
 its rows, and without them it has no changes to merge.
 """
 
+from __future__ import annotations
+
 import contextlib
 import enum
 import gc
@@ -21,21 +23,11 @@ from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.filegroup import (
-    data_skipping,
-    key_filters,
-    metadata_table,
-    reading,
-    record_index,
-    secondary_index,
-    snapshots,
-)
-from hoodie.format import secondary_keys
-from hoodie.index import foreign_groups, tables
+from hoodie import deferred, errors
+from hoodie.filegroup import snapshots
+from hoodie.index import tables
 from hoodie.model import (
     column_names,
-    expression_indexes,
     file_statistics,
     files,
     key_changes,
@@ -43,23 +35,36 @@ from hoodie.model import (
     partition_columns,
     predicates,
     schemas,
-    secondary_indexes,
     table_config,
 )
-from hoodie.read import key_lookups, pruning, tasks
-from hoodie.timeline import index_definitions
+from hoodie.read import pruning, tasks
+
+with deferred.imports():
+    from hoodie.filegroup import (
+        data_skipping,
+        key_filters,
+        metadata_table,
+        reading,
+        record_index,
+        secondary_index,
+    )
+    from hoodie.format import secondary_keys
+    from hoodie.index import foreign_groups
+    from hoodie.model import expression_indexes, secondary_indexes
+    from hoodie.read import key_lookups
+    from hoodie.timeline import index_definitions
 
 logger = logging.getLogger(__name__)
 
 Skipped = TypeVar("Skipped", str, files.FileSlice)
-_Matching: TypeAlias = Callable[
+_Matching: TypeAlias = """Callable[
     [metadata_table.MetadataTable, Sequence[Skipped], predicates.Predicate, pa.Schema], list[bool]
-]
+]"""
 """Returns which partitions or file slices a filter does not exclude; one of `data_skipping`."""
 
-_MayHold: TypeAlias = Callable[
+_MayHold: TypeAlias = """Callable[
     [metadata_table.MetadataTable, Sequence[files.FileSlice], pa.Array], list[bool]
-]
+]"""
 """Returns which file slices may hold one of some keys."""
 
 _OF_FILES = frozenset((file_statistics.COLUMN_STATS, file_statistics.BLOOM_FILTERS))
@@ -76,6 +81,18 @@ _NOT_KEPT_UP = (
 _NOT_OF_BASE_FILES = "a read of base files alone has older values than the index"
 _SEVERAL = "Apache Hudi's writers keep up one of several secondary indexes of a merge-on-read table"
 _NO_METADATA_TABLE = "the metadata table cannot be used"
+
+
+def _in_record_index(
+    table: metadata_table.MetadataTable, found: Sequence[files.FileSlice], keys: pa.Array
+) -> list[bool]:
+    return record_index.may_hold(table, found, keys)
+
+
+def _by_key_filters(
+    table: metadata_table.MetadataTable, found: Sequence[files.FileSlice], keys: pa.Array
+) -> list[bool]:
+    return key_filters.may_hold(table, found, keys)
 
 
 class Means(enum.Enum):
@@ -326,7 +343,7 @@ class _Skipping:
         """Return the paths of the partitions that may hold rows of the query."""
         where, columns = self.query.where, self.columns
         # A metadata table has all of them in one record.
-        is_listed = metadata_table.FILES not in self.config.metadata_partitions
+        is_listed = not self.config.has_metadata_table
         named = pruning.named_partitions(where, self.config, columns) if is_listed else None
         view = self.snapshot.view
         paths = view.partitions() if named is None else view.partitions_among(named)
@@ -344,7 +361,9 @@ class _Skipping:
             Means.PARTITION_STATISTICS,
             file_statistics.PARTITION_STATS,
             left,
-            partial(data_skipping.matching_partitions, is_shared=self.config.has_foreign_writers),
+            lambda metadata, some, where, full: data_skipping.matching_partitions(
+                metadata, some, where, full, is_shared=self.config.has_foreign_writers
+            ),
         )
 
     def slices(self, paths: Iterable[str]) -> list[files.FileSlice]:
@@ -356,13 +375,14 @@ class _Skipping:
         """Return which of some file slices may hold rows of the query."""
         left = self._by_index(found)
         self._add(Means.KEY_BUCKETS, found, left)
-        keys = key_lookups.keys_of(self._about_files, self.config, self.columns)
+        where = self._about_files
+        keys = None if where is None else key_lookups.keys_of(where, self.config, self.columns)
         left = self._by_keys(
             Means.RECORD_INDEX,
             key_changes.RECORD_INDEX,
             left,
             keys,
-            record_index.may_hold,
+            _in_record_index,
             self._is_in_record_index,
         )
         left = self._by_secondary_indexes(left)
@@ -371,10 +391,16 @@ class _Skipping:
             Means.COLUMN_STATISTICS,
             file_statistics.COLUMN_STATS,
             left,
-            partial(data_skipping.matching_slices, is_shared=self.config.has_foreign_writers),
+            lambda metadata, some, where, full: data_skipping.matching_slices(
+                metadata, some, where, full, is_shared=self.config.has_foreign_writers
+            ),
         )
         return self._by_keys(
-            Means.BLOOM_FILTERS, file_statistics.BLOOM_FILTERS, left, keys, key_filters.may_hold
+            Means.BLOOM_FILTERS,
+            file_statistics.BLOOM_FILTERS,
+            left,
+            keys,
+            _by_key_filters,
         )
 
     def _is_in_record_index(self, file_slice: files.FileSlice) -> bool:
@@ -462,14 +488,14 @@ class _Skipping:
         it is there.
         """
         names = list(filter(expression_indexes.is_one, self.config.metadata_partitions))
+        if not names:
+            return found
         where = self._about_files
         conditions = [
             each
             for each in (() if where is None else predicates.conjuncts(where))
             if isinstance(each, predicates.Applied) and data_skipping.is_excludable(each)
         ]
-        if not names:
-            return found
         left, unused = found, None
         if conditions and len(found) > 1:
             left, unused = self._by_conditions(names, found, conditions)

@@ -1,13 +1,19 @@
 """Reading one file slice: a value that pickles, and what to do with it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.filegroup import reading, snapshots
+from hoodie import deferred
+from hoodie.filegroup import snapshots
 from hoodie.model import files, partition_columns, predicates, schemas, table_config
 from hoodie.storage import locations
+
+with deferred.imports():
+    from hoodie.filegroup import reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

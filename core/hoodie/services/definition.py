@@ -1,26 +1,24 @@
 """What a table is made of: its columns, and whether its configuration fits them."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from dataclasses import replace
 
-from hoodie import environment, errors
+from hoodie import deferred, environment, errors
 from hoodie.filegroup import listing
 from hoodie.format import timeline_avro
 from hoodie.index import tables
 from hoodie.model import commits, moments, partition_columns, schemas, table_config
 from hoodie.storage import locations, protocol
 from hoodie.storage import paths as storage_paths
-from hoodie.timeline import (
-    active,
-    archived,
-    contents,
-    partition_buckets,
-    schema_history,
-    table_properties,
-)
+from hoodie.timeline import active, archived, contents, schema_history, table_properties
 from hoodie.transaction import stored_schemas
 from hoodie.write import keys
+
+with deferred.imports():
+    from hoodie.timeline import partition_buckets
 
 
 def check(

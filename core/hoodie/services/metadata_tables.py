@@ -144,7 +144,7 @@ def glance(
         config: Its configuration.
         timeline: Its timeline, read before.
     """
-    if metadata_table.FILES not in config.metadata_partitions:
+    if not config.has_metadata_table:
         return None
     try:
         found = metadata_table.MetadataTable(storage, timeline)
@@ -259,7 +259,7 @@ def validate(
         FormatError: The metadata table lacks a change of the table, or is damaged.
         UnsupportedError: It has something that is not read.
     """
-    if metadata_table.FILES not in config.metadata_partitions:
+    if not config.has_metadata_table:
         raise errors.NotFoundError(f"{storage.uri} has no metadata table")
 
     wanted = index_definitions.wanted_statistics(storage, config, schema)

@@ -1,11 +1,16 @@
 """Opening the storage that a table's URI names."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 
-from hoodie import errors
-from hoodie.storage import local, memory, objects, store_options, uris
+from hoodie import deferred, errors
+from hoodie.storage import local, uris
 from hoodie.storage.protocol import Storage
+
+with deferred.imports():
+    from hoodie.storage import memory, objects, store_options
 
 
 def open_storage(
@@ -28,10 +33,11 @@ def open_storage(
             is not of an object store, or one is not known.
         UnsupportedError: No storage has its scheme.
     """
-    options = options or store_options.of_uri(uri)
     location = resolve(uri)
     check_allowed(location, allowed_roots)
-    if options and location.scheme not in uris.OBJECT_STORES:
+    if location.scheme in uris.OBJECT_STORES:
+        options = options or store_options.of_uri(uri)
+    elif options:
         raise errors.InvalidInputError(
             f"{location} takes no storage_options: they are for object stores, such as s3://"
         )

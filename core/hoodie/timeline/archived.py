@@ -6,6 +6,8 @@ in `history_tree`, parts of files in `history_files`, what writes it in `history
 `ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
 """
 
+from __future__ import annotations
+
 import bisect
 import contextlib
 import itertools
@@ -15,11 +17,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.model import instants, results
+from hoodie import deferred, errors
+from hoodie.model import instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import history_files, history_tree
 from hoodie.timeline.history_tree import TreeFile
+
+with deferred.imports():
+    from hoodie.model import results
 
 DIRECTORY = history_tree.DIRECTORY
 
@@ -61,7 +66,7 @@ class ArchivedTimeline:
         self._files: tuple[TreeFile, ...] | None = None
         self._loaded: dict[str, _CompletionTimes] = {}
 
-    def __reduce__(self) -> "tuple[type[DetachedArchive], tuple[()]]":
+    def __reduce__(self) -> tuple[type[DetachedArchive], tuple[()]]:
         """Pickle without the storage: a task is sent what it needs to know, not how to ask."""
         return DetachedArchive, ()
 

@@ -39,19 +39,21 @@ import logging
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.model import instants, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
     epochs,
     history_tree,
-    history_writing,
     metadata_timelines,
     table_properties,
     transitions,
 )
 from hoodie.timeline.epochs import Change, Epoch, Head, Publication, View
+
+with deferred.imports():
+    from hoodie.timeline import history_writing
 
 logger = logging.getLogger(__name__)
 

@@ -6,17 +6,14 @@ A function makes one request, unless it says otherwise. Source: format.md: Timel
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from hoodie import errors
-from hoodie.format import (
-    clean_avro,
-    indexing_avro,
-    rollback_avro,
-    savepoint_avro,
-    timeline_avro,
-)
+from hoodie import deferred, errors
+from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, schema_history, transitions
+
+with deferred.imports():
+    from hoodie.format import clean_avro, indexing_avro, rollback_avro, savepoint_avro
 
 RollbackTargets = Mapping[instants.InstantTime, instants.InstantTime | None]
 """What rollbacks take back, by their requested times. None stands for a plan that cannot be read:

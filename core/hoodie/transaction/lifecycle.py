@@ -29,12 +29,13 @@ one after it leaves markers and a heartbeat that `maintenance.rollback.leftovers
 `ScheduleCompactionActionExecutor.java`; protocol.md: A write, Compaction, Rollback.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie import errors
-from hoodie.filegroup import metadata_records
+from hoodie import deferred, errors
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, table_config
 from hoodie.timeline import active, table_properties, transitions, true_time
@@ -42,16 +43,17 @@ from hoodie.transaction import (
     admission,
     authors,
     fencing,
-    late_gathering,
-    liveness,
     markers,
-    metadata_commits,
     preconditions,
     publication,
     table_lock,
     writer_batches,
 )
 from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenAction
+
+with deferred.imports():
+    from hoodie.filegroup import metadata_records
+    from hoodie.transaction import late_gathering, liveness, metadata_commits
 
 logger = logging.getLogger(__name__)
 

@@ -7,16 +7,23 @@ A client has a lock provider of its own, which `close` ends. What is done with i
 Compare `TransactionManager.java`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hoodie import environment
-from hoodie.model import schema_evolution, schemas, settings, table_config
+from hoodie import deferred, environment
+from hoodie.model import schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import chain, metadata_timelines
-from hoodie.transaction import authors, client
-from hoodie.transaction.locks import addresses, opening
+from hoodie.transaction import authors
+from hoodie.transaction.locks import addresses
+
+with deferred.imports():
+    from hoodie.model import schema_evolution
+    from hoodie.transaction import client
+    from hoodie.transaction.locks import opening
 
 _NO_COLUMNS = pa.schema([])
 
@@ -56,7 +63,7 @@ class Target:
     added: pa.Schema = _NO_COLUMNS
     known_chain: chain.Chain | None = None
 
-    def grown_to(self, columns: schemas.TableSchema) -> "Target":
+    def grown_to(self, columns: schemas.TableSchema) -> Target:
         """Return the target of a write that adds columns: the table's, grown by them.
 
         Raises:

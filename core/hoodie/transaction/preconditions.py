@@ -10,11 +10,13 @@ publishes nothing. Lock and heartbeat are asked once more right before the creat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from hoodie import errors
-from hoodie.filegroup import metadata_records, metadata_table
+from hoodie import deferred, errors
 from hoodie.model import instants, table_config, time_zones
 from hoodie.timeline import active, contents
 from hoodie.transaction import authors, fencing
+
+with deferred.imports():
+    from hoodie.filegroup import metadata_records, metadata_table
 
 Refusal = errors.HoodieError | None
 

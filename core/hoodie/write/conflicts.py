@@ -40,16 +40,21 @@ Source: RFC-22; `SimpleConcurrentFileWritesConflictResolutionStrategy.java` and 
 protocol.md: Conflicts of optimistic writers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import snapshots
 from hoodie.index import protocol, tables
 from hoodie.model import commits, files, instants, settings, table_config
-from hoodie.timeline import active, contents, hash_rings, partition_buckets
+from hoodie.timeline import active, contents
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import Client, OpenAction
-from hoodie.write import replacements
+
+with deferred.imports():
+    from hoodie.timeline import hash_rings, partition_buckets
+    from hoodie.write import replacements
 
 _NAMED_MAX = 5
 _NO_WRITER = "a writer that gives no id"

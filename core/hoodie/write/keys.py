@@ -23,10 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.index import tables
 from hoodie.model import files, key_generators, partition_columns, table_config
-from hoodie.write import bad_values, timestamp_paths
+
+with deferred.imports():
+    from hoodie.write import bad_values, timestamp_paths
 
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]^{]")
 _UNESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")

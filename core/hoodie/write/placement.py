@@ -8,15 +8,19 @@ when they complete (`write.conflicts`).
 Cost: one list request a partition, when its first row is placed.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Mapping
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import listing, snapshots
 from hoodie.format import file_names, properties
-from hoodie.index import partitions
 from hoodie.model import files, instants, table_config
 from hoodie.storage import protocol
+
+with deferred.imports():
+    from hoodie.index import partitions
 
 _Files = dict[files.FileGroupId, list[listing.DataFile]]
 

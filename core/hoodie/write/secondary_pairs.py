@@ -366,7 +366,7 @@ def _changes(
     )
 
 
-_NONE = pa.array([], pa.string())
+_NONE = pa.nulls(0, pa.string())
 
 
 def _without(pairs: pa.Array, others: pa.Array) -> pa.Array:

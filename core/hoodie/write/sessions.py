@@ -9,6 +9,8 @@
 records that a look at the table finds, `delete_partitions` for whole partitions.
 """
 
+from __future__ import annotations
+
 import collections
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +18,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hoodie import environment, errors
-from hoodie.filegroup import snapshots, sorting, writing
-from hoodie.maintenance.compaction import inline
+from hoodie import deferred, environment, errors
+from hoodie.filegroup import snapshots, writing
 from hoodie.maintenance.findings import caught
-from hoodie.maintenance.rollback import failed_writes
-from hoodie.metadata import upkeep
 from hoodie.model import (
     commits,
     compaction_options,
@@ -38,20 +37,21 @@ from hoodie.model import (
 from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions, partition_buckets
 from hoodie.transaction import client, lifecycle, manager, stored_schemas
-from hoodie.write import (
-    batches,
-    compatibility,
-    conflicts,
-    early_conflicts,
-    inserted_keys,
-    record_keys,
-    replacements,
-    retries,
-    schema_conflicts,
-    secondary_pairs,
-    streaming,
-    tasks,
-)
+from hoodie.write import batches, compatibility, conflicts, retries, streaming, tasks
+
+with deferred.imports():
+    from hoodie.filegroup import sorting
+    from hoodie.maintenance.compaction import inline
+    from hoodie.maintenance.rollback import failed_writes
+    from hoodie.metadata import upkeep
+    from hoodie.write import (
+        early_conflicts,
+        inserted_keys,
+        record_keys,
+        replacements,
+        schema_conflicts,
+        secondary_pairs,
+    )
 
 logger = logging.getLogger(__name__)
 

@@ -11,6 +11,8 @@ or a file group, if that takes more; and where keys are looked up those of all r
 a row.
 """
 
+from __future__ import annotations
+
 import contextlib
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,12 +23,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import ahead, local
 from hoodie.engine import protocol as engine_protocol
 from hoodie.model import commits
 from hoodie.storage import protocol, scratch
-from hoodie.write import batches, early_conflicts, routes, tasks
+from hoodie.write import batches, tasks
+
+with deferred.imports():
+    from hoodie.write import early_conflicts, routes
 
 MEMORY_BYTES = 256 << 20
 """Input of fewer is written as a whole."""

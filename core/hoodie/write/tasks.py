@@ -16,6 +16,8 @@ of attempts that died are known by their markers.
     write    the data files of some of these file groups
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,17 +25,10 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import local
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import (
-    block_decoding,
-    held_keys,
-    reading,
-    rewriting,
-    snapshots,
-    writing,
-)
+from hoodie.filegroup import snapshots, writing
 from hoodie.format import file_names
 from hoodie.index import foreign_groups, partitions, tables
 from hoodie.model import (
@@ -50,7 +45,11 @@ from hoodie.model import (
 from hoodie.storage import protocol
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import heartbeats, markers
-from hoodie.write import batches, early_conflicts, lookups, placement, tagging
+from hoodie.write import batches, placement
+
+with deferred.imports():
+    from hoodie.filegroup import block_decoding, held_keys, reading, rewriting
+    from hoodie.write import early_conflicts, lookups, tagging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

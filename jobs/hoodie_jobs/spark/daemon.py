@@ -21,6 +21,8 @@ from typing import Final
 import numpy as np
 from pyspark import daemon
 
+from hoodie import deferred
+
 _ALLOCATOR_OPTIONS: Final = "JE_ARROW_MALLOC_CONF"
 _PRELOADED: Final = ("pyspark.worker", "hoodie_jobs.spark.runtime", "hoodie_jobs.spark.tables")
 
@@ -37,6 +39,7 @@ def preload() -> None:
     os.environ.setdefault(_ALLOCATOR_OPTIONS, "background_thread:false")
     for name in _PRELOADED:
         importlib.import_module(name)
+    deferred.load()
     # Else all workers would draw the same numbers. Python seeds its own generator after a fork.
     os.register_at_fork(after_in_child=np.random.seed)
     # A worker collects garbage after each task, which takes 50 ms if it includes the modules.

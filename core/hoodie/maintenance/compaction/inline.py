@@ -7,13 +7,15 @@ a finding. Source: `BaseHoodieTableServiceClient.java`, `runTableServicesInline`
 import logging
 from dataclasses import dataclass, replace
 
-from hoodie import environment, errors
-from hoodie.maintenance import table_service
-from hoodie.maintenance.compaction import planning, service
+from hoodie import deferred, environment, errors
 from hoodie.maintenance.findings import caught
 from hoodie.model import compaction_options, instants
 from hoodie.timeline import chain
 from hoodie.transaction import authors, manager
+
+with deferred.imports():
+    from hoodie.maintenance import table_service
+    from hoodie.maintenance.compaction import planning, service
 
 logger = logging.getLogger(__name__)
 

@@ -11,14 +11,18 @@ Lazy is Apache Hudi's name for what its cleaning does first. Source: `CleanerUti
 (rollbackFailedWrites), `BaseHoodieTableServiceClient.java`; protocol.md: A write, Rollback (W1).
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator
 
-from hoodie import errors
-from hoodie.maintenance.rollback import execution, planning
+from hoodie import deferred, errors
 from hoodie.model import instants, plans, results, table_config
 from hoodie.timeline import active, contents, transitions
 from hoodie.transaction import client, liveness, markers, table_lock
+
+with deferred.imports():
+    from hoodie.maintenance.rollback import execution, planning
 
 logger = logging.getLogger(__name__)
 

@@ -4,17 +4,18 @@ import importlib
 from types import ModuleType
 from typing import assert_never
 
-from hoodie import clock, environment, errors, identity
+from hoodie import clock, deferred, environment, errors, identity
 from hoodie.background.protocol import Background
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
-from hoodie.transaction.locks import addresses, custom
+from hoodie.transaction.locks import addresses
 from hoodie.transaction.locks.file_system import DEFAULT_PATH, FileSystemLock, LockFiles
 from hoodie.transaction.locks.in_process import InProcessLock
 from hoodie.transaction.locks.leases import LeasedLock, LeaseStore
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
-from hoodie.transaction.locks.storage_based import StorageLeases
-from hoodie.transaction.locks.zookeeper import ZooKeeperLock
+
+with deferred.imports():
+    from hoodie.transaction.locks import custom, storage_based, zookeeper
 
 
 def open_for(
@@ -86,7 +87,7 @@ def open_lock(
             )
         case addresses.StorageAddress() | addresses.DynamoDbAddress():
             store: LeaseStore = (
-                StorageLeases(address, storage, owner, waiting_clock)
+                storage_based.StorageLeases(address, storage, owner, waiting_clock)
                 if isinstance(address, addresses.StorageAddress)
                 else _extra("dynamodb").open_leases(
                     address, _implicit_key(address, storage), owner, waiting_clock, random
@@ -101,7 +102,7 @@ def open_lock(
                 background=background,
             )
         case addresses.ZooKeeperAddress():
-            lock = ZooKeeperLock(
+            lock = zookeeper.ZooKeeperLock(
                 address,
                 owner,
                 path=address.path or addresses.implicit_path(_as_hadoop_writes(storage.uri)),

@@ -14,6 +14,7 @@ import pytest
 
 import hoodie
 from hoodie import errors
+from hoodie.door import columns, writers
 from hoodie.model import settings, table_config
 from hoodie.storage import locations, store_options
 from hoodie.transaction.locks import addresses
@@ -52,9 +53,9 @@ def test_table_that_was_created_is_opened_by_its_path(tmp_path: Path) -> None:
 def test_columns_are_those_of_a_schema_or_of_data(
     tmp_path: Path, given: object, expected: pa.DataType
 ) -> None:
-    columns = hoodie.door.columns.schema_of(given)
+    found = columns.schema_of(given)
     key = pa.schema([pa.field("key", pa.string())])
-    made = hoodie.create_table(tmp_path / "t", pa.unify_schemas([key, columns]), "key")
+    made = hoodie.create_table(tmp_path / "t", pa.unify_schemas([key, found]), "key")
     assert made.schema.arrow.field("id").type == expected
 
 
@@ -169,7 +170,7 @@ def test_lock_is_in_the_storage_of_the_table() -> None:
         "s3://bucket/t": addresses.StorageAddress,
         "/t": addresses.FileSystemAddress,
     }
-    assert {uri: type(hoodie.door.writers.lock_of(uri)) for uri in kinds} == kinds
+    assert {uri: type(writers.lock_of(uri)) for uri in kinds} == kinds
 
 
 def test_uri_brings_its_storage_options_to_other_processes() -> None:
