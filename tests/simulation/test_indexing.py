@@ -433,6 +433,31 @@ def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
         check(world, builds_max=2)
 
 
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", ALONE)
+def test_drop_that_is_paused_leaves_no_half_of_what_another_has_built(kind: str) -> None:
+    """IB4: who gives a plan up is paused anywhere, and another executes it, if it still may."""
+
+    def build(world: World) -> None:
+        take_for_dead(world, "dropper")
+        world.build_index(world.writer("another"))
+
+    half = mutations(kind) // 2
+    for number in range(20):
+        world = made(faulty_storage.FaultAt("builder", half, Fault.CRASH_BEFORE), kind)
+        with pytest.raises(schedule.Crash):
+            world.build_index(world.writer("builder"))
+        world.time.advance(world.lock.session_ms + 1)
+        world.faults = paused = At(number, build, "dropper")
+        paused.world = world
+        with contextlib.suppress(errors.ConflictError, errors.HeartbeatExpiredError):
+            world.drop_index(world.writer("dropper"))
+        world.faults = faulty_storage.NoFaults()
+        world.build_index(world.writer("successor"))
+        later_changes(world)
+        check(world, builds_max=2)
+
+
 @pytest.mark.parametrize("kind", ALONE)
 def test_drop_of_what_was_not_there_leaves_what_was_built_meanwhile(
     kind: str, monkeypatch: pytest.MonkeyPatch

@@ -8,7 +8,7 @@
 Source: RFC-45; the user's rules IX1 to IX7; protocol.md: Indexes built beside writers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -435,7 +435,8 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
     """Return what is done next so that indexes become ready.
 
     What is ready is left out, so that a request that broke off goes on with the rest. A plan of
-    what is ready, or is not asked for any more by anybody, is never executed.
+    what is ready, or is not asked for any more by anybody, is never executed, nor one of what
+    stands on an index that was dropped since.
 
     Args:
         request: As of `request_refusal`.
@@ -458,7 +459,8 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
         has_others = file_statistics.COLUMN_STATS in build.plan.names and not (
             request.takes_statistics_of(build.columns)
         )
-        if build.is_given_up or has_others or ready.intersection(build.plan.names):
+        is_left = build.is_given_up or ready.intersection(build.plan.names)
+        if is_left or has_others or _lacks_basis(build.plan.names, ready):
             return GiveUp(build)
         if not missing:
             continue
@@ -477,6 +479,16 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
         if old:
             return Drop(tuple(sorted(old)))
     return Schedule(missing) if missing else Nothing()
+
+
+def _lacks_basis(names: Sequence[str], ready: Collection[str]) -> bool:
+    """Return whether indexes stand on one that is neither ready nor built with them."""
+    needed = set()
+    if file_statistics.PARTITION_STATS in names:
+        needed.add(file_statistics.COLUMN_STATS)
+    if any(map(secondary_indexes.is_one, names)):
+        needed.add(key_changes.RECORD_INDEX)
+    return not needed.issubset((*names, *ready))
 
 
 def drop_refusal(

@@ -89,6 +89,9 @@ def give_up(
     opened = index_steps.taken_over(client, expected, found)
     if opened is None:
         return ()
+    # By the epoch, so that nobody executes the plan before they are gone: of what another had
+    # completed a process that is paused right before it deletes one would leave half.
+    plan_files = tuple(map(transitions.path, (opened.inflight, opened.requested)))
     try:
 
         def decide(scope: table_lock.LockScope) -> Sequence[str] | None:
@@ -99,20 +102,21 @@ def give_up(
                 return None
             config = table_properties.load(client.storage, client.clock)
             names = [each for each in found.plan.names if each not in config.metadata_partitions]
-            left = _take_out(client, scope, names, config, is_ours)
+            left = _take_out(client, scope, names, config, is_ours, plan_files)
             is_by_epoch = not config.has_foreign_writers and index_decisions.without(names, config)
             if scope.view is not None and not is_by_epoch:
                 # Else the plan, if it is what the head publishes, comes again.
-                publication.take_number(client, scope, is_ours)
+                publication.take_number(client, scope, is_ours, withdrawn=plan_files)
             return left
 
         left = client.lock.decide(decide)
         if left is None:
             return ()
-        with client.lock.scope() as scope:
-            for each in (opened.inflight, opened.requested):
-                admission.holding(scope, opened.heartbeat)()
-                client.storage.delete(transitions.path(each))
+        if client.chain is None:
+            with client.lock.scope() as scope:
+                for path in plan_files:
+                    admission.holding(scope, opened.heartbeat)()
+                    client.storage.delete(path)
         client.storage.delete_unordered(left)
     finally:
         lifecycle.abort(client, opened)
@@ -183,18 +187,20 @@ def _take_out(
     names: Sequence[str],
     config: table_config.TableConfig,
     check: Callable[[], None],
+    withdrawn: tuple[str, ...] = (),
 ) -> Sequence[str]:
     """Take partitions out of the properties; return the paths of their files.
 
     They are listed before, so that none of a later build is among them. Where other engines write
-    as well, which make names again, they are deleted here, and none are returned.
+    as well, which make names again, they are deleted here, and none are returned. Where an epoch
+    changes the properties it deletes the files of a plan as well.
     """
     client.check_guards()
     changes = index_decisions.without(names, config)
     if not config.has_foreign_writers:
         left = index_steps.left_in(client, names)
         if changes:
-            configuration.put(client, scope, changes)
+            configuration.put(client, scope, changes, withdrawn=withdrawn)
         return [f"{metadata_timelines.DIRECTORY}/{path}" for path in left]
     # Not by an epoch: finished later it would undo what others have changed until then. And also
     # if nothing changes: a builder that lost its lock right before its own change fails then.

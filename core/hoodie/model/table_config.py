@@ -39,8 +39,8 @@ TIME_ZONE_KEY = "hoodie.operator.timeline.zone"
 TABLE_ID_KEY = "hoodie.operator.table.id"
 """Of this very table: one that is dropped and made again under its name has another."""
 CHAIN_VERSION = 1
-"""Of the epochs of a table that was never archived, and never lost a savepoint."""
-CHAIN_VERSION_NEWEST = 3
+"""Of the epochs of a table that was never archived, and never lost a savepoint or a plan."""
+CHAIN_VERSION_NEWEST = 4
 """Of the others; a greater one is for later releases.
 
 A writer that does not know them would forget what was archived or deleted: what a paused process

@@ -300,7 +300,7 @@ class Chain:
             self._publish_all(head, head.epoch.publications, check)
         except errors.OvertakenError as overtaken:
             logger.info("%s", overtaken)
-        for path in head.epoch.removals:
+        for path in head.epoch.deleted:
             check()
             self._storage.delete(path)
 

@@ -100,6 +100,8 @@ class Epoch:
         removals: Paths of the completed files of savepoints that it deletes.
         removed: Names of those that epochs before have deleted, the newest: if one is there again,
             a process that was paused has published it once more.
+        withdrawn: Paths of the files of a plan to build an index that it deletes: from then on
+            nobody executes it.
         since: Instants that completed later stand in `known`; empty for all.
         known: Names of the files of completed instants on the timeline that it was decided on.
         foreign: Those of them that are foreign, and that the epoch before did not know.
@@ -126,6 +128,7 @@ class Epoch:
     is_last: bool = False
     removals: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
     since: str = ""
     known: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
@@ -146,8 +149,13 @@ class Epoch:
 
     @property
     def gone(self) -> frozenset[str]:
-        """Names of the files of savepoints that are none any more."""
-        return frozenset((*map(_name, self.removals), *self.removed))
+        """Names of the files of savepoints, and of a plan, that are none any more."""
+        return frozenset((*map(_name, self.deleted), *self.removed))
+
+    @property
+    def deleted(self) -> tuple[str, ...]:
+        """Paths of the files that it deletes, in that order."""
+        return *self.removals, *self.withdrawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +196,7 @@ class Change:
         properties: As in `Epoch`.
         is_last: As in `Epoch`.
         removals: As in `Epoch`.
+        withdrawn: As in `Epoch`.
         archived_below: As in `Epoch`; empty where it archives nothing.
     """
 
@@ -199,6 +208,7 @@ class Change:
     properties: Mapping[str, str | None] = field(default_factory=dict)
     is_last: bool = False
     removals: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
     archived_below: str = ""
 
 
@@ -293,6 +303,7 @@ def following(
         is_last=change.is_last,
         removals=change.removals,
         removed=_removed(before, view.annulled),
+        withdrawn=change.withdrawn,
         since=since,
         known=known,
         foreign=tuple(map(instant_names.file_name, others)),
@@ -304,7 +315,7 @@ def following(
     return _with_version(epoch)
 
 
-_SINCE = {2: ("removals", "removed", "archived_below"), 3: ("beside",)}
+_SINCE = {2: ("removals", "removed", "archived_below"), 3: ("beside",), 4: ("withdrawn",)}
 """Fields that epochs have from a version on."""
 
 
@@ -346,8 +357,10 @@ def remaining(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[str, ...]:
     """Return the paths of the files that an epoch deletes, or one before, and a timeline has."""
     if not epoch.gone:
         return ()
-    names = map(instant_names.file_name, timeline.completed)
-    return tuple(f"{active.DIRECTORY}/{each}" for each in names if each in epoch.gone)
+    names = frozenset(map(instant_names.file_name, (*timeline.completed, *timeline.files)))
+    # A plan stays one until the last file is gone, and an executor begins with an inflight one.
+    found = [each for each in epoch.deleted if _name(each) in names]
+    return *found, *(f"{active.DIRECTORY}/{each}" for each in epoch.removed if each in names)
 
 
 def foreign(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
@@ -599,12 +612,32 @@ def _check_fields(epoch: Epoch, source: str) -> None:
             )
         if staged not in ("", STAGED):
             raise errors.FormatError(f"{source} has content in {each.staged!r}")
+    _check_deleted(epoch, source)
+
+
+def _check_deleted(epoch: Epoch, source: str) -> None:
     for path in (*epoch.removals, *(f"{active.DIRECTORY}/{each}" for each in epoch.removed)):
         directory, _, name = path.rpartition("/")
         instant = instant_names.parse(name)
         is_savepoint = instant is not None and instant.action is instants.Action.SAVEPOINT
         if directory != active.DIRECTORY or not is_savepoint:
             raise errors.FormatError(f"{source} deletes {path!r}, expected a savepoint's file")
+    for path in epoch.withdrawn:
+        if not _is_of_plan(path):
+            raise errors.FormatError(
+                f"{source} deletes {path!r}, expected a file of a plan to build an index"
+            )
+
+
+def _is_of_plan(path: str) -> bool:
+    directory, _, name = path.rpartition("/")
+    instant = instant_names.parse(name)
+    return (
+        directory == active.DIRECTORY
+        and instant is not None
+        and instant.action is instants.Action.INDEXING
+        and instant.is_pending
+    )
 
 
 def _check_time(text: str, source: str) -> None:

@@ -53,6 +53,7 @@ def put(
     scope: table_lock.LockScope,
     changes: Changes,
     beside: Mapping[str, bytes] | None = None,
+    withdrawn: tuple[str, ...] = (),
 ) -> None:
     """Change properties of a table, as decided in this scope.
 
@@ -61,6 +62,7 @@ def put(
         scope: In which it was decided.
         changes: The change.
         beside: Contents by path that an epoch publishes first; for a table with a chain.
+        withdrawn: Paths of the files of a plan that it deletes; for a table with a chain.
 
     Raises:
         HoodieError: As `change`.
@@ -68,7 +70,7 @@ def put(
     if scope.view is None:
         table_properties.update(client.storage, changes, client.clock, scope.check)
     else:
-        _make(client, scope, changes, beside=beside)
+        _make(client, scope, changes, beside=beside, withdrawn=withdrawn)
 
 
 def switch_on(
@@ -163,6 +165,7 @@ def _make(
     changes: Changes,
     *,
     beside: Mapping[str, bytes] | None = None,
+    withdrawn: tuple[str, ...] = (),
     is_last: bool = False,
 ) -> None:
     change = epochs.Change(
@@ -171,6 +174,7 @@ def _make(
         author=str(client.author),
         properties=changes,
         beside=beside or {},
+        withdrawn=withdrawn,
         is_last=is_last,
     )
     publication.make(client, scope, change, scope.check)

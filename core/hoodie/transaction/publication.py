@@ -201,7 +201,10 @@ def make(
     try:
         client.chain.publish(head, scope.check)
     except errors.HoodieError as error:
-        what = ", ".join((*change.files, *change.removals)) or "the table's properties"
+        what = (
+            ", ".join((*change.files, *change.removals, *change.withdrawn))
+            or "the table's properties"
+        )
         raise errors.OutcomeUnknownError(
             f"epoch {head.epoch.number} of {client.storage.uri} has taken effect, but {what} could "
             "not be written: the next change of the table does, unless another engine has changed "
@@ -214,20 +217,27 @@ def make(
 
 
 def take_number(
-    client: Client, scope: table_lock.LockScope, check: Callable[[], None], time: str = ""
+    client: Client,
+    scope: table_lock.LockScope,
+    check: Callable[[], None],
+    time: str = "",
+    withdrawn: tuple[str, ...] = (),
 ) -> None:
-    """Create the next epoch with nothing in it: no other that was decided before can be created.
+    """Create the next epoch with nothing else in it: none that was decided before can be created.
 
     Args:
         client: Whose it is.
         scope: In which it was decided.
         check: As in `put`.
         time: That later epochs give greater ones than; empty for none.
+        withdrawn: Paths of the files of a plan that it deletes.
 
     Raises:
         HoodieError: As `put`.
     """
-    nothing = epochs.Change(id=client.random.uuid(), time=time, author=str(client.author))
+    nothing = epochs.Change(
+        id=client.random.uuid(), time=time, author=str(client.author), withdrawn=withdrawn
+    )
     make(client, scope, nothing, check)
 
 

@@ -21,7 +21,7 @@ class EpochRow:
         foreign: Completed by another engine since the epoch before.
         annulled: Of the epoch before: what another engine's changes kept from being published.
         boundary: The first epoch that was kept at the time.
-        removals: Names of the savepoints' files that it deletes.
+        removals: Names of the files of savepoints, and of a plan, that it deletes.
     """
 
     number: int
@@ -62,7 +62,7 @@ def document(uri: str, epochs: Iterable[chain_epochs.Epoch]) -> Document:
             foreign=each.foreign,
             annulled=tuple(map(_name, each.annulled)),
             boundary=each.boundary,
-            removals=tuple(map(_name, each.removals)),
+            removals=tuple(map(_name, each.deleted)),
         )
         for each in epochs
     )

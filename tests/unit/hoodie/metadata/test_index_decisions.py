@@ -12,6 +12,7 @@ from hoodie.metadata.index_decisions import Build, Execute, GiveUp, Nothing, Sch
 from hoodie.model import instants, plans, table_config
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.model.instants import Action, State
+from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.timeline import active
 
 CONFIG = table_config.TableConfig(
@@ -83,6 +84,8 @@ def planned(*names: str, number: int = 1) -> Build:
 
 STATISTICS = planned(COLUMN_STATS)
 BOTH = planned(COLUMN_STATS, BLOOM_FILTERS)
+OF_PARTITIONS = planned(PARTITION_STATS)
+OF_VALUES = planned("secondary_index_x")
 STEPS = {
     "nothing is there": (
         (BLOOM_FILTERS, COLUMN_STATS),
@@ -104,6 +107,24 @@ STEPS = {
         (COLUMN_STATS,),
         (STATISTICS,),
         GiveUp(STATISTICS),
+    ),
+    "planned, and what it stands on was dropped since": (
+        (COLUMN_STATS, PARTITION_STATS),
+        (),
+        (OF_PARTITIONS,),
+        GiveUp(OF_PARTITIONS),
+    ),
+    "planned, and what it stands on is ready": (
+        (PARTITION_STATS,),
+        (COLUMN_STATS,),
+        (OF_PARTITIONS,),
+        Execute(OF_PARTITIONS),
+    ),
+    "a secondary index is planned, and its record index was dropped since": (
+        (RECORD_INDEX, "secondary_index_x"),
+        (),
+        (OF_VALUES,),
+        GiveUp(OF_VALUES),
     ),
     "others are planned, and all is ready": (
         (BLOOM_FILTERS,),

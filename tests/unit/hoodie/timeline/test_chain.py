@@ -239,7 +239,7 @@ def test_racing_creators_have_one_chain(storage: MemoryStorage) -> None:
     ("content", "kind", "message"),
     [
         (b'{"version":1,"chain":"c","num', errors.FormatError, "is not JSON"),
-        (b'{"version":4,"what":"else"}', errors.UnsupportedError, "of version 4"),
+        (b'{"version":5,"what":"else"}', errors.UnsupportedError, "of version 5"),
         (b"[]", errors.FormatError, "epoch/0"),
     ],
 )
@@ -256,7 +256,11 @@ def test_damaged_epoch_is_named(
     [
         ("chain", "other", "of chain other, expected c"),
         ("number", 7, "says that it is epoch 7"),
-        ("version", 4, "of version 4"),
+        ("version", 5, "of version 5"),
+        ("removals", [f"{active.DIRECTORY}/1.indexing.requested"], "expected a savepoint's file"),
+        ("withdrawn", [f"{active.DIRECTORY}/1.savepoint.inflight"], "a file of a plan"),
+        ("withdrawn", [f"{active.DIRECTORY}/1_2.indexing"], "a file of a plan"),
+        ("withdrawn", ["p/1.indexing.requested"], "a file of a plan"),
     ],
 )
 def test_epoch_of_elsewhere_is_refused(
