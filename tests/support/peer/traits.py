@@ -31,10 +31,12 @@ ODD_COLUMNS: Kinds = {
     "letters": (pa.string(), lambda n, ts: _ODD_TEXTS[(n + ts) % len(_ODD_TEXTS)]),
     "debt": (pa.decimal128(18, 0), lambda n, ts: Decimal(ts - n * 10**12)),
     "fraction": (pa.decimal128(5, 5), lambda n, ts: Decimal(n - ts).scaleb(-5)),
-    "old day": (pa.date32(), lambda n, ts: date(1600, 3, 1) + timedelta(days=n * 4000 + ts)),
+    "old day": (pa.date32(), lambda n, ts: date(1600, 3, 1) + timedelta(days=n % 30 * 4000 + ts)),
     "old moment": (
         pa.timestamp("us", "UTC"),
-        lambda n, ts: datetime(1583, 1, 1, tzinfo=UTC) + timedelta(days=n * 9000, microseconds=ts),
+        lambda n, ts: (
+            datetime(1583, 1, 1, tzinfo=UTC) + timedelta(days=n % 30 * 9000, microseconds=ts)
+        ),
     ),
     "naive": (
         pa.timestamp("us"),
@@ -330,8 +332,8 @@ def _with_settings(
     if LATE in names:
         late = [source.choice((0, 0, 1, 3)) for _ in found]
         found = [
-            replace(each, late_by=by) if each.what == "upsert" else each
-            for each, by in zip(found, late, strict=True)
+            replace(each, late_by=min(by, place)) if each.what == "upsert" else each
+            for place, (each, by) in enumerate(zip(found, late, strict=True))
         ]
     if OPTIONS in names:
         found = [replace(each, settings=_options(source, stranger)) for each in found]
