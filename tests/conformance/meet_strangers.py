@@ -1,12 +1,14 @@
 """Random tables of Apache Hudi, written by it and by us in turn, and compared after each step.
 
     python tests/conformance/meet_strangers.py [--tables 150] [--first 0] [--keep FOLDER]
+        [--having TEXT]
 
 Apache Hudi makes each table and changes it some times; then it is adopted, and both go on. After
 each step both engines read it, Apache Hudi by listing and by the metadata table, and have to return
 the same rows: those of a dictionary, where the step is one that it follows. What Apache Hudi itself
 refuses or fails at is counted. An adoption or a write that we refuse is shown: a person has to
-judge it. The exit code is 1 if a reader differs or we fail; the folder of such a table is kept.
+judge it. `--having` takes only strangers in whose description a text is. The exit code is 1 if a
+reader differs or we fail; the folder of such a table is kept.
 """
 
 import argparse
@@ -14,12 +16,13 @@ import shutil
 import sys
 import tempfile
 import time
+from itertools import count, islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
-from support.peer import strangers  # noqa: E402 (the path comes first)
+from support.peer import traits  # noqa: E402 (the path comes first)
 from support.peer.judge import Judge  # noqa: E402
 from support.peer.meetings import Meeting  # noqa: E402
 
@@ -32,12 +35,14 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=150)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=KEPT)
+    parser.add_argument("--having", default="", help="such as a trait of traits.TRAITS")
     options = parser.parse_args()
+    wanted = (each for each in count(options.first) if options.having in str(traits.drawn(each)))
     failures: list[int] = []
     with tempfile.TemporaryDirectory() as work, Judge(Path(work) / "judge") as judge:
-        for seed in range(options.first, options.first + options.tables):
+        for seed in islice(wanted, options.tables):
             begin = time.monotonic()
-            stranger = strangers.drawn(seed)
+            stranger = traits.drawn(seed)
             folder = Path(work) / str(seed)
             folder.mkdir()
             print(f"{seed}: {stranger}", flush=True)

@@ -4,14 +4,16 @@ With `hoodie.schema.on.read.enable` columns have ids, which the newest commit te
 the next change would give them others, and neither engine could read the table any more.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from support.peer import peer_ours
-from support.peer.judge import Judge
-from support.peer.peer_options import PeerTable
+from support.peer.judge import Judge, JudgeError, Query
+from support.peer.peer_cases import rows_of
+from support.peer.peer_options import PeerTable, filesystem_lock
 from support.peer.peer_rows import assert_same_rows
 
 ON_READ = {
@@ -119,4 +121,34 @@ def test_history_of_columns_outlives_the_commit_that_changed_them(
         assert_same_rows(peer_ours.read(path), more, ["id"])
     finally:
         for key in ON_READ:
+            judge.execute(f"reset {key}")
+
+
+@pytest.mark.sample(0)  # What it shows is in a unit test, too.
+def test_change_that_fails_before_its_commit_changes_nothing(judge: Judge, tmp_path: Path) -> None:
+    """As one of several writers Apache Hudi takes its own change for that of another, and fails."""
+    path = tmp_path / "half_renamed"
+    made = PeerTable(name=path.name, buckets=None, extra={"hoodie.index.type": "SIMPLE", **ON_READ})
+    judge.write(path, rows_of(range(4), 1), made.write_options())
+    judge.execute(f"create table {path.name} using hudi location '{path}'")
+    _alter(judge, made.write_options(), f"alter table {path.name} drop column amount")
+    with pytest.raises(JudgeError, match="incompatible concurrent schema evolution"):
+        _alter(
+            judge,
+            made.occ_options(filesystem_lock()),
+            f"alter table {path.name} rename column quantity to other",
+        )
+    assert len(list(path.glob(".hoodie/.schema/*.schemacommit"))) == 2
+    expected = judge.read(path, Query(options=ON_READ))
+    assert "quantity" in expected.column_names
+    assert_same_rows(peer_ours.read(path), expected, ["id"])
+
+
+def _alter(judge: Judge, options: Mapping[str, str], statement: str) -> None:
+    for key, value in options.items():
+        judge.execute(f"set {key}={value}")
+    try:
+        judge.execute(statement)
+    finally:
+        for key in options:
             judge.execute(f"reset {key}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.peer import strangers
+from support.peer import traits
 from support.peer.judge import Judge
 from support.peer.meetings import Meeting
 
@@ -14,4 +14,4 @@ from support.peer.meetings import Meeting
 def test_random_table_is_the_same_for_both_after_each_step(
     seed: int, judge: Judge, tmp_path: Path
 ) -> None:
-    Meeting(judge, strangers.drawn(seed), tmp_path).run()
+    Meeting(judge, traits.drawn(seed), tmp_path).run()

@@ -109,7 +109,7 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
     )
     if stored is not None:
         if stored.history is not None:
-            schema_history.check_names(storage)
+            schema_history.check_names(storage, stored.history)
         return stored.columns
     return _created_schema(config)
 

@@ -22,8 +22,15 @@ _DIRECTORY = ".hoodie/.schema"
 _COMPLETED_SUFFIX = ".schemacommit"
 
 
-def check_names(storage: Storage) -> None:
+def check_names(storage: Storage, latest: str) -> None:
     """Refuse a table whose columns' names are not what they were in some file.
+
+    Apache Hudi completes the file of a change before the commit that makes it: a change that failed
+    in between, or is under way, has its version in the newest file, and counts for nothing.
+
+    Args:
+        storage: The table's.
+        latest: The version of the newest completed write, as its metadata has it.
 
     Raises:
         UnsupportedError: A column was renamed, or its name is another column's now.
@@ -34,8 +41,14 @@ def check_names(storage: Storage) -> None:
         return
     newest = max(files, key=lambda info: info.name)
     try:
+        last = int(json.loads(latest)["version_id"])
         versions = json.loads(storage.read(newest.path))["schemas"]
-        columns = [pair for version in versions for pair in _columns(version, "")]
+        columns = [
+            pair
+            for version in versions
+            if int(version["version_id"]) <= last
+            for pair in _columns(version, "")
+        ]
     except (ValueError, KeyError, TypeError) as error:
         raise errors.FormatError(f"{newest.path} is not a schema history: {error!r}") from error
     names: dict[int, str] = {}

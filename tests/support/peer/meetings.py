@@ -3,14 +3,15 @@
 import collections
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.peer import chains, peer_ours, strangers
+from support.peer import chains, peer_ours, strangers, traits
 from support.peer.judge import Gate, Judge, JudgeError, JudgeLostError, Query, Settings
 from support.peer.peer_cases import Model
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
@@ -24,6 +25,19 @@ _CONFLICT = 17
 _SELDOM = 3
 """Some readers of changes pull after so many steps."""
 _WRITES = {"commit", "deltacommit"}
+_EMPTY = {"empty upsert", "delete nothing"}
+_NOWHERE = 90
+"""No row has such a number: a multiple of _FRESH and some more is that of a new one."""
+_GROWN = {"grow", "widen"}
+_GROWING = "hoodie.datasource.write.reconcile.schema"
+_PARTITION_PATH = "_hoodie_partition_path"
+_SERVICES = {"compact", "plan", "finish", "cluster", "clean", "archive"}
+_CHOOSING = {"delete where", "update", "delete_partition"}
+_STATEMENTS = {"update", "delete where", "merge", "add column", *traits.STATEMENTS}
+_RETYPED = {
+    pa.int32(): ("bigint", pa.int64()),
+    pa.float32(): ("double", pa.float64()),
+}
 _SPECIAL = {
     "savepoint",
     "rollback",
@@ -66,8 +80,11 @@ class Meeting:
     def _become(self, path: Path, made: PeerTable) -> None:
         """Go on with a table of a kind."""
         self.path, self.made = path, made
-        self.options = made.occ_options(filesystem_lock())
-        self.ours = peer_ours.Hoodie(table=made, concurrency="occ")
+        names = self.stranger.traits
+        is_free = traits.NON_BLOCKING in names
+        self.options = (made.nbcc_options if is_free else made.occ_options)(filesystem_lock())
+        self.query = Query(options=traits.EVOLVING if traits.ON_READ in names else {})
+        self.ours = peer_ours.Hoodie(table=made, concurrency="nbcc" if is_free else "occ")
         self.chains = {
             "increments": chains.Chain(path, has_images=False),
             "seldom increments": chains.Chain(path, has_images=False),
@@ -78,6 +95,13 @@ class Meeting:
     @property
     def key(self) -> list[str]:
         return [*self.stranger.row_key, *self.made.partition_columns]
+
+    @property
+    def by_metadata(self) -> Query:
+        skipping = {"hoodie.enable.data.skipping": "true"}
+        return replace(
+            self.query, use_metadata_table=True, options={**self.query.options, **skipping}
+        )
 
     @property
     def is_refused(self) -> bool:
@@ -131,45 +155,104 @@ class Meeting:
         self._notice_upgrade()
         if (self.path / ".hoodie").exists():
             self._look(str(step))
+            if traits.FILTERED in self.stranger.traits:
+                self._look_filtered(step)
 
     def _rows(self, step: strangers.Step) -> pa.Table:
         numbers: Sequence[int] = step.numbers
         is_keyless = not self.made.record_key and step.what != "insert_overwrite"
-        is_change = step.what in {"update", "delete where", "merge"}
+        is_change = step.what in {"update", "delete where", "merge", "merge update"}
+        if step.what in _EMPTY:
+            numbers = [_NOWHERE + each for each in numbers] if "delete" in step.what else ()
+            return self.stranger.rows(numbers, step.ts)
         if step.what in {"insert", "bulk_insert"} or (is_keyless and not is_change):
             numbers = [_FRESH * step.ts + each for each in numbers]
-        return self.stranger.rows(numbers, step.ts)
+        return self.stranger.rows(numbers, step.ts - step.late_by)
 
     def _theirs(self, step: strangers.Step) -> None:
-        path, options, rows = self.path, self.options, self._rows(step)
+        path, options, rows = self.path, {**self.options, **step.settings}, self._rows(step)
         if step.what in _SPECIAL:
             self._special(step, rows)
-            return
+        elif step.what in _SERVICES:
+            self._serve_by_theirs(step, options)
+        elif step.what in _STATEMENTS:
+            self._change_by_sql(step, rows)
+        elif step.what == "delete_partition":
+            gone = self._partition(step)
+            if gone is not None:
+                wanted = {"hoodie.datasource.write.partitions.to.delete": gone[0]}
+                self.judge.write(path, rows.slice(0, 1), options | wanted, operation=step.what)
+                self.model.delete(gone[1])
+        else:
+            operation, rows = self._prepared(step, rows)
+            self.judge.write(path, rows, options, operation=operation)
+            self._follow(step, rows)
+
+    def _serve_by_theirs(self, step: strangers.Step, options: dict[str, str]) -> None:
+        path = self.path
         match step.what:
             case "compact":
                 instant = self.judge.schedule_compaction(path, options)
                 if instant is not None:
+                    self.judge.execute_compaction(path, instant, options)
+            case "plan":
+                self.judge.schedule_compaction(path, options)
+            case "finish":
+                for instant in self._planned():
                     self.judge.execute_compaction(path, instant, options)
             case "cluster":
                 self._sql(f"CALL run_clustering(path => '{path}')")
             case "clean":
                 few = {"hoodie.clean.commits.retained": "1", "hoodie.clean.automatic": "true"}
                 self.judge.clean(path, options | few)
-            case "archive":
-                self.judge.archive(
-                    path,
-                    options
-                    | {
-                        "hoodie.keep.min.commits": "2",
-                        "hoodie.keep.max.commits": "3",
-                        "hoodie.clean.commits.retained": "1",
-                    },
-                )
-            case "update" | "delete where" | "merge" | "add column":
-                self._change_by_sql(step, rows)
+            case _:
+                few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+                self.judge.archive(path, options | few | {"hoodie.clean.commits.retained": "1"})
+
+    def _planned(self) -> list[str]:
+        """Return the compactions that are pending."""
+        return [
+            each.requested_time
+            for each in self.judge.timeline(self.path)
+            if each.action == "compaction" and not each.completion_time
+        ]
+
+    def _partition(self, step: strangers.Step) -> tuple[str, list[dict[str, Any]]] | None:
+        """Return the path of some partition, and its rows; None if the table has no rows."""
+        found = self.judge.read(self.path, self.query, meta_columns=True).to_pylist()
+        paths = sorted({each[_PARTITION_PATH] for each in found})
+        if not self.made.partition_by or not paths:
+            return None
+        path = paths[step.numbers.start % len(paths)]
+        return path, [each for each in found if each[_PARTITION_PATH] == path]
+
+    def _prepared(self, step: strangers.Step, rows: pa.Table) -> tuple[str, pa.Table]:
+        """Return the operation of a write, and its rows, which new columns may come with."""
+        upsert = "upsert" if self.made.record_key else "insert"
+        match step.what:
+            case "empty upsert":
+                return upsert, rows
+            case "delete nothing":
+                return "delete", rows
+            case traits.FLAGGED:
+                flags = pa.array([True] * rows.num_rows)
+                place = rows.column_names.index(traits.FLAG)
+                return upsert, rows.set_column(place, traits.FLAG, flags)
+            case "grow" | "widen":
+                columns = list(self.stranger.columns)
+                if step.what == "grow":
+                    columns.append(_added(f"grown_{step.ts}"))
+                columns = [
+                    replace(each, type=traits.WIDER.get(each.name, each.type))
+                    if step.what == "widen"
+                    else each
+                    for each in columns
+                ]
+                self.stranger = replace(self.stranger, columns=columns)
+                self.model.schema = self.stranger.schema
+                return upsert, self._rows(replace(step, what=upsert))
             case operation:
-                self.judge.write(path, rows, options, operation=operation)
-                self._follow(step, rows)
+                return operation, rows
 
     def _special(self, step: strangers.Step, rows: pa.Table) -> None:
         """Do what is more than a write or a service."""
@@ -190,43 +273,66 @@ class Meeting:
                 self._kill_theirs(step, rows)
 
     def _ours(self, step: strangers.Step) -> None:
-        lock = ("--lock", "filesystem")
         rows = self._rows(step)
         if self.made.metadata_table:
             self._mend_metadata()
+        if step.what in _SERVICES:
+            self._serve_by_ours(step)
+        elif step.what in _CHOOSING:
+            self._change_chosen(step, rows)
+        elif step.what.startswith("killed"):
+            self._kill_ours(step, rows)
+        else:
+            operation, rows = self._prepared(step, rows)
+            own = {key: each for key, each in step.settings.items() if "metadata" not in key}
+            self.ours.settings = own | ({_GROWING: "true"} if step.what in _GROWN else {})
+            self.ours.write(self.path, rows, operation)
+            self._follow(step, rows)
+
+    def _serve_by_ours(self, step: strangers.Step) -> None:
+        lock = ("--lock", "filesystem")
         match step.what:
             case "compact":
                 plan = self.ours.schedule_compaction(self.path)
                 if plan is not None:
                     self.ours.execute_compaction(self.path, plan)
+            case "plan":
+                self.ours.schedule_compaction(self.path)
+            case "finish":
+                for instant in self._planned():
+                    self.ours.execute_compaction(self.path, instant)
             case "clean":
                 peer_ours.hoodie("clean", self.path, "--keep-commits", "1", "--grace", "0", *lock)
-            case "archive":
+            case _:
                 peer_ours.hoodie("archive", self.path, "--keep-min", "2", "--keep-max", "3", *lock)
+
+    def _change_chosen(self, step: strangers.Step, rows: pa.Table) -> None:
+        """Change rows that a filter, or a partition, chooses."""
+        as_one = ("--concurrency", "occ", "--lock", "filesystem")
+        where = ("--where", _where(self.key[0], rows))
+        match step.what:
             case "delete where":
-                where = _where(self.key[0], rows)
-                peer_ours.hoodie(
-                    "delete", self.path, "--where", where, "--concurrency", "occ", *lock
-                )
+                peer_ours.hoodie("delete", self.path, *where, *as_one)
                 self._forget(rows)
             case "update":
-                where, changed = _where(self.key[0], rows), self.stranger.columns[-1].name
-                arguments = ("update", self.path, f"{changed} = null", "--where", where)
-                peer_ours.hoodie(*arguments, "--concurrency", "occ", *lock)
+                changed = self.stranger.columns[-1].name
+                peer_ours.hoodie("update", self.path, f"{changed} = null", *where, *as_one)
                 for row in self._chosen(rows):
                     self.model.rows[row] = {**self.model.rows[row], changed: None}
-            case "killed upsert" | "killed insert":
-                self._kill_ours(step, rows)
-            case operation:
-                self.ours.write(self.path, rows, operation)
-                self._follow(step, rows)
+            case _:
+                gone = self._partition(step)
+                if gone is not None:
+                    peer_ours.hoodie("delete", self.path, "--partition", gone[0], *as_one)
+                    self.model.delete(gone[1])
 
     def _follow(self, step: strangers.Step, rows: pa.Table) -> None:
         """Have the dictionary do what a write does."""
         found = rows.to_pylist()
-        if step.what == "delete":
+        if step.what in {"delete", "delete nothing", traits.FLAGGED}:
             self.model.delete(found)
             return
+        if step.what == "insert_overwrite_table":
+            self.model.rows = {}
         if step.what == "insert_overwrite":
             names = self.made.partition_columns
             places = {tuple(each[name] for name in names) for each in found}
@@ -253,7 +359,7 @@ class Meeting:
 
         So of columns, which a rollback takes back, or a statement adds that fails afterwards.
         """
-        found = self.judge.read(self.path)
+        found = self.judge.read(self.path, self.query)
         columns = [each for each in self.stranger.columns if each.name in found.column_names]
         known = {each.name for each in columns}
         columns += [_added(name) for name in found.column_names if name not in known]
@@ -281,6 +387,10 @@ class Meeting:
                     f"MERGE INTO {name} t USING (SELECT {keys} FROM {name} WHERE {where}) s "
                     f"ON {pairs} WHEN MATCHED THEN DELETE"
                 )
+            case "merge update":
+                self._merge_column(step, rows)
+            case "retype" | "drop column":
+                self._alter(step)
             case _:
                 added = _added(f"added_{step.ts}")
                 self._sql(f"ALTER TABLE {name} ADD COLUMNS ({added.name} int)")
@@ -290,14 +400,61 @@ class Meeting:
         # Its SQL misses some rows, by keys that are dates for example.
         self._learn()
 
+    def _changeable(self) -> list[strangers.Column]:
+        """Return the columns that a table can do without."""
+        kept = {*self.key, "ts", "turn", traits.FLAG}
+        return [each for each in self.stranger.columns if each.name not in kept]
+
+    def _merge_column(self, step: strangers.Step, rows: pa.Table) -> None:
+        """Have some rows take a column from another one, whatever the others are."""
+        name, free = self.made.name, self._changeable()
+        changed = free[step.ts % len(free)].name
+        fields = [each for each in (self.made.ordering or "").split(",") if each]
+        taken = ", ".join([*(f"{each} AS of_{each}" for each in self.key), *fields])
+        pairs = " AND ".join(f"t.{each} = s.of_{each}" for each in self.key)
+        updates = ", ".join(f"{each} = s.{each}" for each in [changed, *fields])
+        where = _where(self.key[0], rows)
+        self._sql(
+            f"MERGE INTO {name} t USING (SELECT {taken}, new.{changed} FROM {name} CROSS JOIN "
+            f"(SELECT {changed} FROM {name} LIMIT 1) new WHERE {where}) s "
+            f"ON {pairs} WHEN MATCHED THEN UPDATE SET {updates}"
+            if not fields
+            else f"MERGE INTO {name} t USING (SELECT {taken}, {changed} FROM {name} WHERE {where}) "
+            f"s ON {pairs} WHEN MATCHED THEN UPDATE SET {updates}"
+        )
+
+    def _alter(self, step: strangers.Step) -> None:
+        """Widen or drop a column, whose id is not given to another one."""
+        name, free = self.made.name, self._changeable()
+        if step.what == "drop column" and len(free) > 1:
+            self._sql(f"ALTER TABLE {name} DROP COLUMN {free[step.ts % len(free)].name}")
+        narrow = [each for each in free if each.type in _RETYPED]
+        if step.what == "retype" and narrow:
+            old = narrow[step.ts % len(narrow)]
+            sql, kind = _RETYPED[old.type]
+            self._sql(f"ALTER TABLE {name} ALTER COLUMN {old.name} TYPE {sql}")
+            self.stranger = replace(
+                self.stranger,
+                columns=[
+                    replace(each, type=kind) if each is old else each
+                    for each in self.stranger.columns
+                ],
+            )
+
     def _sql(self, statement: str) -> None:
-        """Run a statement with the options of Apache Hudi's writers."""
-        for key, value in self.options.items():
+        """Run a statement with the options of Apache Hudi's writers.
+
+        A table whose columns evolve on read has one writer meanwhile: Apache Hudi 1.2.0 takes its
+        own change of columns for one of another writer, and fails halfway.
+        """
+        is_alone = traits.ON_READ in self.stranger.traits and statement.startswith("ALTER")
+        options = self.made.write_options() if is_alone else self.options
+        for key, value in options.items():
             self.judge.execute(f"SET {key}={value}")
         try:
             self.judge.execute(statement)
         finally:
-            for key in self.options:
+            for key in options:
                 self.judge.execute(f"RESET {key}")
 
     def _restore(self, step: strangers.Step) -> None:
@@ -344,7 +501,7 @@ class Meeting:
 
     def _copy(self) -> None:
         """Have Apache Hudi copy a table without meta columns to one that has them."""
-        rows = self.judge.read(self.path)
+        rows = self.judge.read(self.path, self.query)
         path = self.folder / "copy"
         options = self.stranger.table.occ_options(filesystem_lock())
         self.judge.write(path, rows, options, operation="insert")
@@ -416,7 +573,7 @@ class Meeting:
             peer_ours.hoodie("lock", "break", self.path, "--lock", "filesystem", *holder)
         before = dict(self.model.rows)
         self.model.upsert(rows.to_pylist())
-        found = self.judge.read(self.path)
+        found = self.judge.read(self.path, self.query)
         try:
             assert_same_rows(found, self.model.content(), self.key)
         except AssertionError:
@@ -456,18 +613,15 @@ class Meeting:
         """Compare what both engines read with one another, and with the dictionary."""
         wanted = self.model.content()
         readers: dict[str, Callable[[], pa.Table]] = {
-            "Apache Hudi": lambda: self.judge.read(self.path),
+            "Apache Hudi": lambda: self.judge.read(self.path, self.query),
             "hoodie": lambda: peer_ours.read(self.path),
         }
         if self.is_refused:
             del readers["hoodie"]
             self._look_refused(step)
         if self.made.metadata_table:
-            by_metadata = Query(
-                use_metadata_table=True, options={"hoodie.enable.data.skipping": "true"}
-            )
             readers["Apache Hudi by its metadata table"] = lambda: self.judge.read(
-                self.path, by_metadata
+                self.path, self.by_metadata
             )
         for name, read in readers.items():
             try:
@@ -476,6 +630,47 @@ class Meeting:
                 raise DifferenceError(f"{name}, after {step}: {error}") from error
         if not self.is_refused:
             self._pull(step)
+
+    def _look_filtered(self, step: strangers.Step) -> None:
+        """Compare what filters let through, of both engines and of the dictionary."""
+        content = self.model.content()
+        rows = self._rows(step) if step.what not in _SPECIAL else self.stranger.rows(range(4), 1)
+        for where, is_kept in self._filters(step, rows):
+            kept = [each for each in content.to_pylist() if is_kept(each)]
+            wanted = pa.Table.from_pylist(kept, content.schema)
+            readers: dict[str, Callable[[], pa.Table]] = {
+                "Apache Hudi": lambda where=where: self.judge.read(
+                    self.path, replace(self.by_metadata, where=where)
+                ),
+                "hoodie": lambda where=where: peer_ours.read(self.path, "--where", where),
+            }
+            if self.is_refused:
+                del readers["hoodie"]
+            for name, read in readers.items():
+                try:
+                    assert_same_rows(read(), wanted, self.key)
+                except Exception as error:
+                    said = f"{name}, where {where}, after {step}: {error}"
+                    raise DifferenceError(said) from error
+
+    def _filters(
+        self, step: strangers.Step, rows: pa.Table
+    ) -> Iterator[tuple[str, Callable[[dict[str, Any]], bool]]]:
+        """Yield a filter by the first key field, and one by some column of plain values."""
+        key = self.key[0]
+        if rows.num_rows:
+            wanted = set(map(str, _quotable(rows.column(key).to_pylist())))
+            yield _where(key, rows), lambda row: str(row[key]) in wanted
+        plain = [each for each in self.stranger.columns if each.name != key and _is_plain(each)]
+        column = plain[step.ts % len(plain)]
+        name, pivot = column.name, column.value(step.numbers.start + 3, step.ts)
+        if pivot is None or not _quotable([pivot]):
+            yield f"{name} IS NULL", lambda row: row[name] is None
+        elif pa.types.is_string(column.type):
+            yield f"{name} = '{pivot}'", lambda row: row[name] == pivot
+        else:
+            text = f"'{pivot}'" if pa.types.is_date(column.type) else str(pivot)
+            yield f"{name} >= {text}", lambda row: row[name] is not None and row[name] >= pivot
 
     def _pull(self, step: str) -> None:
         """Have readers of changes pull, some of them seldom, and compare what they hold.
@@ -514,6 +709,12 @@ class Meeting:
             (each.stat().st_mtime for each in (self.path / ".hoodie").rglob("*")), default=0.0
         )
         time.sleep(max(0.0, newest + _EXPIRY_S - time.time()))
+
+
+def _is_plain(column: strangers.Column) -> bool:
+    """Return whether values are texts, dates or whole numbers, which filters of both name alike."""
+    kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_date)
+    return any(each(column.type) for each in kinds)
 
 
 def _added(name: str) -> strangers.Column:

@@ -92,12 +92,16 @@ class Model:
     def _key(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in (*self.table.partition_columns, *self.table.record_key))
 
+    def _order(self, row: Row) -> tuple[Any, ...]:
+        """Return a row's ordering values: of several fields the first counts first."""
+        return tuple(row[name] for name in (self.table.ordering or "").split(","))
+
     def _merged(self, old: Row, new: Row) -> dict[str, Any]:
         ordering = self.table.ordering
         later = (
             self.table.merge is Merge.COMMIT_TIME
             or ordering is None
-            or new[ordering] >= old[ordering]
+            or self._order(new) >= self._order(old)
         )
         first, second = (old, new) if later else (new, old)
         if not self.table.partial_updates:

@@ -7,11 +7,13 @@ again at any step. What Apache Hudi cannot write (docs/limits.md) is not drawn.
 Seeds of `WIDENED` have a second throw of dice (`_widened`): tables of version 6 or without meta
 columns, which Apache Hudi upgrades, or copies, in the middle of their history; tables without key
 fields; tables that capture change data; writers of either engine that are killed.
+
+`traits` has a third one.
 """
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -25,7 +27,7 @@ Value = Callable[[int, int], Any]
 """Makes the value of a row's number at a time."""
 
 _POINT = pa.struct([("x", pa.int32()), ("label", pa.string())])
-_TEXTS = (
+TEXTS = (
     "",
     "a b",
     "x/y",
@@ -37,11 +39,11 @@ _TEXTS = (
     "null",
     "a:b,c",
 )
-_START = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
+START = datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)
 
 
 def _point(n: int, ts: int) -> dict[str, Any]:
-    return {"x": n - ts, "label": None if n % 3 == 0 else _TEXTS[(n + ts) % len(_TEXTS)]}
+    return {"x": n - ts, "label": None if n % 3 == 0 else TEXTS[(n + ts) % len(TEXTS)]}
 
 
 COLUMNS: Mapping[str, tuple[pa.DataType, Value]] = {
@@ -50,12 +52,12 @@ COLUMNS: Mapping[str, tuple[pa.DataType, Value]] = {
     "large": (pa.int64(), lambda n, ts: 2**62 + n * ts),
     "single": (pa.float32(), lambda n, ts: (n - ts) / 4),
     "double": (pa.float64(), lambda n, ts: (n - 3) * 1e200 + ts),
-    "text": (pa.string(), lambda n, ts: _TEXTS[(n * 7 + ts) % len(_TEXTS)]),
+    "text": (pa.string(), lambda n, ts: TEXTS[(n * 7 + ts) % len(TEXTS)]),
     "raw": (pa.binary(), lambda n, ts: bytes([0, 255, n % 256, ts % 256])),
     "day": (pa.date32(), lambda n, ts: date(1969, 12, 30) + timedelta(days=n * 40 + ts)),
     "moment": (
         pa.timestamp("us", "UTC"),
-        lambda n, ts: _START + timedelta(days=n * 400, microseconds=ts),
+        lambda n, ts: START + timedelta(days=n * 400, microseconds=ts),
     ),
     "price": (pa.decimal128(12, 3), lambda n, ts: Decimal(n * 1000 - ts).scaleb(-3)),
     "wide": (pa.decimal128(38, 9), lambda n, ts: Decimal(10**25 + n - ts).scaleb(-9)),
@@ -72,7 +74,7 @@ COLUMNS: Mapping[str, tuple[pa.DataType, Value]] = {
 
 KEYS: Mapping[str, tuple[pa.DataType, Value]] = {
     "text": (pa.string(), lambda n, _: f"key-{n:03d}"),
-    "odd text": (pa.string(), lambda n, _: f"{_TEXTS[1 + n % (len(_TEXTS) - 1)]}~{n}"),
+    "odd text": (pa.string(), lambda n, _: f"{TEXTS[1 + n % (len(TEXTS) - 1)]}~{n}"),
     "int": (pa.int32(), lambda n, _: n - 20),
     "long": (pa.int64(), lambda n, _: 2**40 * n - 7),
     "date": (pa.date32(), lambda n, _: date(1960, 2, 29) + timedelta(days=97 * n)),
@@ -86,7 +88,7 @@ PARTS: Mapping[str, tuple[pa.DataType, Value]] = {
 ORDERINGS: Mapping[str, tuple[pa.DataType, Value]] = {
     "long": (pa.int64(), lambda _, ts: ts),
     "int": (pa.int32(), lambda _, ts: ts),
-    "time": (pa.timestamp("us", "UTC"), lambda _, ts: _START + timedelta(minutes=ts)),
+    "time": (pa.timestamp("us", "UTC"), lambda _, ts: START + timedelta(minutes=ts)),
 }
 INDEXES: Mapping[str, Mapping[str, str]] = {
     "default": {},
@@ -98,7 +100,7 @@ INDEXES: Mapping[str, Mapping[str, str]] = {
     "bucket": {},
     "consistent hashing": {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
 }
-_BUCKETS = ("bucket", "consistent hashing")
+BUCKETS = ("bucket", "consistent hashing")
 NO_META_COLUMNS = "hoodie.populate.meta.fields"
 CAPTURES = "hoodie.table.cdc.enabled"
 _STATISTICS = {
@@ -146,7 +148,12 @@ UPGRADED_BY = ("upgrade by a write", "upgrade by a procedure")
 COPIED = "copy"
 KILLED = "killed upsert"
 _KEYLESS_INDEXES = ("default", "simple", "bloom")
-_ADDING = {"upsert": "insert", "delete": "update", KILLED: "killed insert"}
+ADDING = {
+    "upsert": "insert",
+    "delete": "update",
+    "delete nothing": "empty upsert",
+    KILLED: "killed insert",
+}
 """What is done to a table without key fields instead."""
 
 
@@ -168,7 +175,8 @@ class Column:
 class Step:
     """What one engine does: ours or theirs; its rows, and their time.
 
-    A writer that is killed is so many milliseconds after its write has begun.
+    A writer that is killed is so many milliseconds after its write has begun. Rows that come late
+    have an ordering value that is so much less. Settings are options of this step alone.
     """
 
     who: str
@@ -176,10 +184,14 @@ class Step:
     numbers: range
     ts: int
     delay_ms: int = 0
+    late_by: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         first, last = self.numbers.start, self.numbers.stop
-        return f"{self.who}: {self.what} of {first} to {last} at {self.ts}"
+        late = f", late by {self.late_by}" if self.late_by else ""
+        others = "".join(f", {key}={value}" for key, value in self.settings.items())
+        return f"{self.who}: {self.what} of {first} to {last} at {self.ts}{late}{others}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +205,7 @@ class Stranger:
         steps: What is done: first by Apache Hudi alone, then by both.
         before: The table as it is made at first, where that is one that we refuse; it becomes the
             other one by a step of Apache Hudi. None for the same table.
+        traits: What the third throw of dice brought, of `traits.TRAITS`.
     """
 
     table: PeerTable
@@ -200,6 +213,7 @@ class Stranger:
     columns: Sequence[Column]
     steps: Sequence[Step]
     before: PeerTable | None = None
+    traits: Sequence[str] = ()
 
     def __str__(self) -> str:
         made = self.table
@@ -221,7 +235,8 @@ class Stranger:
             found += f", at first {'of version 6' if has_meta else 'without meta columns'}"
         if CAPTURES in self.table.extra:
             found += ", captures change data"
-        return found + (", killed writers" if self.has_kills else "")
+        found += ", killed writers" if self.has_kills else ""
+        return found + "".join(f", {each}" for each in self.traits)
 
     @property
     def has_kills(self) -> bool:
@@ -272,14 +287,14 @@ def drawn(seed: int) -> Stranger:
     key_names = ["id", "line"] if source.random() < 0.25 else ["id"]
     part_names = source.choice(([], ["part"], ["part"], ["part"], ["part", "sub"]))
     columns = [
-        _column(source, "id", KEYS if index not in _BUCKETS else _hashed()),
-        *(_column(source, name, {"int": KEYS["int"]}) for name in key_names[1:]),
-        *(_column(source, name, PARTS) for name in part_names),
-        _column(source, "ts", ORDERINGS),
+        drawn_column(source, "id", KEYS if index not in BUCKETS else _hashed()),
+        *(drawn_column(source, name, {"int": KEYS["int"]}) for name in key_names[1:]),
+        *(drawn_column(source, name, PARTS) for name in part_names),
+        drawn_column(source, "ts", ORDERINGS),
     ]
     kinds = source.sample(list(COLUMNS), source.randint(2, 7))
     columns += [
-        replace(_column(source, kind, {kind: COLUMNS[kind]}), has_nulls=source.random() < 0.6)
+        replace(drawn_column(source, kind, {kind: COLUMNS[kind]}), has_nulls=source.random() < 0.6)
         for kind in kinds
     ]
     ordering = "ts" if source.random() < 0.5 else None
@@ -298,7 +313,7 @@ def drawn(seed: int) -> Stranger:
     if len(part_names) > 1 and len(key_names) == 1:
         # What Apache Hudi warns of is that it writes such keys otherwise than 1.0.2.
         extra["hoodie.write.complex.keygen.validation.enable"] = "false"
-    if index in _BUCKETS:
+    if index in BUCKETS:
         # By rows, its default, Apache Hudi makes second file groups of the same buckets.
         extra["hoodie.datasource.write.row.writer.enable"] = "false"
     table = PeerTable(
@@ -308,10 +323,10 @@ def drawn(seed: int) -> Stranger:
         ordering=ordering,
         merge_on_read=is_mor,
         table_version=version,
-        buckets=source.choice((1, 2, 4)) if index in _BUCKETS else None,
+        buckets=source.choice((1, 2, 4)) if index in BUCKETS else None,
         parquet_logs=version == 9 and source.random() < 0.4,
         codec=source.choice(("snappy", "gzip", "zstd")),
-        bloom_filter=index not in _BUCKETS,
+        bloom_filter=index not in BUCKETS,
         metadata_table=has_metadata,
         extra=extra,
     )
@@ -338,7 +353,7 @@ def _widened(source: random.Random, stranger: Stranger) -> Stranger:
     first = next(number for number, each in enumerate(steps) if each.who == "ours")
     steps = _with_kills(source, steps, first)
     if kind == "no key":
-        steps = [replace(each, what=_ADDING.get(each.what, each.what)) for each in steps]
+        steps = [replace(each, what=ADDING.get(each.what, each.what)) for each in steps]
     if kind == "version 6":
         before = replace(table, table_version=6, parquet_logs=False)
         if table.merge_on_read:
@@ -400,9 +415,10 @@ def _hashed() -> Mapping[str, tuple[pa.DataType, Value]]:
     return {name: KEYS[name] for name in ("text", "int", "long")}
 
 
-def _column(
+def drawn_column(
     source: random.Random, name: str, kinds: Mapping[str, tuple[pa.DataType, Value]]
 ) -> Column:
+    """Return a column of one of some kinds."""
     kind, value = kinds[source.choice(list(kinds))]
     return Column(name=name, type=kind, value=value)
 
@@ -438,7 +454,7 @@ def _is_possible(what: str, who: str, stranger: Stranger) -> bool:
         case "compact":
             return stranger.table.merge_on_read
         case "cluster":
-            return stranger.index not in _BUCKETS
+            return stranger.index not in BUCKETS
         case "insert_overwrite":
             return stranger.index != "consistent hashing" and bool(stranger.table.partition_by)
         case "bulk_insert":

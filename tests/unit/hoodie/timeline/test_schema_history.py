@@ -10,11 +10,13 @@ from hoodie.storage import memory
 from hoodie.timeline import schema_history
 
 OLDER = ".hoodie/.schema/20260101000000001_20260101000000002.schemacommit"
+LATEST = json.dumps({"version_id": 1})
 NEWER = ".hoodie/.schema/20260101000000003_20260101000000004.schemacommit"
 
 
 def version(*fields: tuple[int, str, object]) -> dict[str, object]:
     return {
+        "version_id": 1,
         "type": "record",
         "fields": [{"id": id_, "name": name, "type": kind} for id_, name, kind in fields],
     }
@@ -25,7 +27,14 @@ def check(*versions: dict[str, object]) -> None:
     storage.create(OLDER, b"not looked at")
     storage.create(NEWER, json.dumps({"schemas": versions}).encode())
     storage.create(f"{NEWER[:34]}.schemacommit.inflight", b"")
-    schema_history.check_names(storage)
+    schema_history.check_names(storage, LATEST)
+
+
+def test_change_that_failed_after_its_file_counts_for_nothing() -> None:
+    renamed, before = version((1, "b", "int")), version((1, "a", "int"))
+    check(renamed | {"version_id": 2}, before)
+    with pytest.raises(errors.UnsupportedError, match="column 'a' was renamed to 'b'"):
+        check(renamed, before | {"version_id": 0})
 
 
 def test_added_widened_and_dropped_columns_are_fine() -> None:
@@ -34,7 +43,7 @@ def test_added_widened_and_dropped_columns_are_fine() -> None:
         version((1, "a", "long"), (2, "place", place), (5, "more", "string")),
         version((0, "gone", "int"), (1, "a", "int"), (2, "place", place)),
     )
-    schema_history.check_names(memory.MemoryStorage())
+    schema_history.check_names(memory.MemoryStorage(), LATEST)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +75,7 @@ def test_damaged_history_is_told(content: bytes) -> None:
     storage = memory.MemoryStorage()
     storage.create(OLDER, content)
     with pytest.raises(errors.FormatError, match=OLDER):
-        schema_history.check_names(storage)
+        schema_history.check_names(storage, LATEST)
 
 
 FIRST, SECOND, THIRD, FOURTH = (
