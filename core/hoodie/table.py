@@ -68,6 +68,7 @@ with deferred.imports():
     from hoodie.model import compaction_options, file_statistics
     from hoodie.read import (
         change_data,
+        changed_rows,
         increments,
         micro_batches,
         positions,
@@ -416,6 +417,8 @@ class Table(front.Front):
             consumer: A declared consumer, to begin where it says that it is; all rows of the table
                 if it is not declared. `advance_consumer` records the new position.
             columns: In the order of the result, meta columns allowed; None for all without them.
+                With deletes of a table without key fields those have `_hoodie_record_key` first:
+                nothing else shows which rows are gone.
             where: Which changes to return, by the row as it is at the end, of any of its columns;
                 of deleted rows those of key and partition alone are not null. A row that does not
                 meet it any more is not among them. A text is one of SQL (`"city = 'Oslo'"`); None
@@ -447,6 +450,10 @@ class Table(front.Front):
         if rule is moments.Rule.REQUESTED and falls_back:
             raise errors.InvalidInputError(
                 "by requested times there is no position of all rows: read without falls_back"
+            )
+        if columns is None:
+            columns = changed_rows.default_columns(
+                self.config, self.schema, has_deletes=has_deletes
             )
         wanted = row_changes.Wanted(
             begin=self._since(since, rule) if consumer is None else self._where_is(consumer),

@@ -86,6 +86,15 @@ def test_rows_of_a_table_without_key_fields_are_updated(
     (changed, *_) = (row["_hoodie_record_key"] for row in rows if row["fare"] == 9)
     history = hoodie("history", path, "--key", changed, "--json").rows
     assert [row["event"] for row in history] == ["insert", "update"]
+    kept = tmp_path / "kept"
+    first = hoodie("changes", path, "--position", kept, "--json").rows
+    assert {row["_hoodie_record_key"] for row in first} == keys
+    assert hoodie("delete", path, "--where", "id = 'a'").code == 0
+    deleted = hoodie("changes", path, "--position", kept, "--json").rows
+    gone = {row["_hoodie_record_key"] for row in rows if row["id"] == "a"}
+    assert {(row["_change"], row["_hoodie_record_key"]) for row in deleted} == {
+        ("delete", key) for key in gone
+    }
 
 
 def _rows(hoodie: Run, path: Path) -> list[dict[str, object]]:

@@ -87,6 +87,19 @@ def schema_of(schema: schemas.TableSchema, columns: Sequence[str]) -> pa.Schema:
     )
 
 
+def default_columns(
+    config: table_config.TableConfig, schema: schemas.TableSchema, *, has_deletes: bool
+) -> tuple[str, ...]:
+    """Return the columns of changes for which none are named: all, without meta columns.
+
+    But deleted rows of a table without key fields are known by their record keys alone.
+    """
+    names = tuple(schema.arrow.names)
+    if has_deletes and not config.record_key_fields:
+        return (schemas.RECORD_KEY, *names)
+    return names
+
+
 def texts_of(writes: Sequence[instants.InstantTime]) -> tuple[str, ...]:
     """Return how rows name the writes that wrote them; sorted.
 

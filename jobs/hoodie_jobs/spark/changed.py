@@ -73,7 +73,10 @@ def columns_of(opened: table.Table, options: read_options.Options) -> tuple[str,
     for name in options.columns:
         if name not in known:
             raise errors.NotFoundError(column_names.absence(name, known))
-    return options.columns or tuple(opened.schema.arrow.names)
+    has_deletes = options.has_deletes and options.format is read_options.Format.LATEST_STATE
+    return options.columns or changed_rows.default_columns(
+        opened.config, opened.schema, has_deletes=has_deletes
+    )
 
 
 def plan(

@@ -477,6 +477,11 @@ class TestPartitions:
             ("upsert", "1"),
             ("upsert", "2"),
         ]
+        # Row 1 is there, though the filter does not keep it.
+        filtered = small.table.changes(begin, where="a is null")
+        by_parts = [row for part in filtered.parts() for each in part.read() for row in each["id"]]
+        assert [str(each) for each in by_parts] == ["3"]
+        assert [str(each) for each in filtered.read().read_all()["id"]] == ["3"]
 
 
 class TestStream:
