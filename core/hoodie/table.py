@@ -33,8 +33,6 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import planning, streams
-from hoodie.read import tasks as read_tasks
 from hoodie.services import definition
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, table_properties, transitions
@@ -70,11 +68,14 @@ with deferred.imports():
         change_data,
         increments,
         micro_batches,
+        planning,
         positions,
+        streams,
         travel,
     )
     from hoodie.read import changes as row_changes
     from hoodie.read import history as row_history
+    from hoodie.read import tasks as read_tasks
     from hoodie.services import (
         adoption,
         checking,

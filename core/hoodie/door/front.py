@@ -16,9 +16,8 @@ from typing import Self
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import scans, writers
+from hoodie.door import writers
 from hoodie.model import commits, predicates, schemas, table_config
-from hoodie.read import streams, tasks
 from hoodie.storage import protocol
 
 with deferred.imports():
@@ -29,11 +28,12 @@ with deferred.imports():
         inspecting,
         maintaining,
         outcomes,
+        scans,
         transactions,
         writing,
     )
     from hoodie.model import files, instants, results, settings
-    from hoodie.read import planning, travel
+    from hoodie.read import planning, streams, tasks, travel
     from hoodie.timeline import active
     from hoodie.transaction import authors, manager
 

@@ -1,5 +1,7 @@
 """Writes as people ask for them: rows in any form, keys or a filter, one commit each."""
 
+from __future__ import annotations
+
 import decimal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import deferred, environment, errors
-from hoodie.door import filters, inputs, outcomes, writers
-from hoodie.model import column_names, commits, predicates, results, schemas, table_config
+from hoodie.door import inputs, outcomes, writers
+from hoodie.model import column_names, commits, results, schemas, table_config
 from hoodie.services import definition
 from hoodie.transaction import manager
 from hoodie.write import sessions
 
 with deferred.imports():
-    from hoodie.door import expressions
+    from hoodie.door import expressions, filters
+    from hoodie.model import predicates
 
 Value: TypeAlias = object | pc.Expression
 """What a column is set to: a literal, or an expression over the columns of the row."""
