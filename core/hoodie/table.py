@@ -501,6 +501,32 @@ class Table(front.Front):
             lambda snapshot: change_data.plan(self._changed_source(), snapshot, wanted),
         )
 
+    def row_counts(self, write: results.CommitResult) -> results.RowCounts:
+        """Return how many rows of a write were new, and how many replaced others.
+
+        Looked up when it has completed: of the file groups that it wrote to, the keys are read as
+        they are and as they were before.
+
+        Args:
+            write: What the write returned.
+
+        Raises:
+            HoodieError: As `change_data`, of this write.
+        """
+        found = snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: change_data.operations_of(
+                self._changed_source(), snapshot, write.instant
+            ),
+        )
+        inserted, updated = found[change_logs.Op.INSERT], found[change_logs.Op.UPDATE]
+        return results.RowCounts(
+            inserted=inserted,
+            updated=updated,
+            unchanged=max(0, write.records - inserted - updated),
+        )
+
     def history(
         self,
         key: str | Mapping[str, object],

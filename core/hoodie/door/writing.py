@@ -44,12 +44,14 @@ class Job:
         env: Time, ids, threads.
         writer: On whose behalf.
         read: Reads the table as it is now.
+        count: Looks up how many rows of a write were new.
     """
 
     target: manager.Target
     env: environment.Environment
     writer: writers.Writer
     read: Reader
+    count: outcomes.RowCounter
 
     @property
     def columns(self) -> pa.Schema:
@@ -76,14 +78,20 @@ class Job:
             compaction=self.writer.compaction,
         )
 
-    def timed(self, write: Callable[[], results.WriteResult | None]) -> outcomes.Written:
-        """Return what a write did, and how long it took."""
+    def timed(
+        self, write: Callable[[], results.WriteResult | None], *, is_counted: bool = False
+    ) -> outcomes.Written:
+        """Return what a write did, and how long it took, with a look at new rows if asked for."""
         begun_s = self.env.clock.monotonic_s()
         result = write()
-        return outcomes.written(result, round((self.env.clock.monotonic_s() - begun_s) * 1000))
+        count = outcomes.counted(result, self.count) if is_counted else None
+        took_ms = round((self.env.clock.monotonic_s() - begun_s) * 1000)
+        return outcomes.written(result, took_ms, count)
 
 
-def write_rows(job: Job, rows: object, options: sessions.WriteOptions) -> outcomes.Written:
+def write_rows(
+    job: Job, rows: object, options: sessions.WriteOptions, *, is_counted: bool = False
+) -> outcomes.Written:
     """Write rows in one commit; none, and no commit, for no rows.
 
     Raises:
@@ -99,7 +107,7 @@ def write_rows(job: Job, rows: object, options: sessions.WriteOptions) -> outcom
             return None
         return sessions.write(job.target, data, options, job.env)
 
-    return job.timed(write)
+    return job.timed(write, is_counted=is_counted)
 
 
 def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outcomes.Written:
