@@ -33,8 +33,6 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import planning, streams
-from hoodie.read import tasks as read_tasks
 from hoodie.services import definition
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, table_properties, transitions
@@ -71,11 +69,14 @@ with deferred.imports():
         changed_rows,
         increments,
         micro_batches,
+        planning,
         positions,
+        streams,
         travel,
     )
     from hoodie.read import changes as row_changes
     from hoodie.read import history as row_history
+    from hoodie.read import tasks as read_tasks
     from hoodie.read import where as where_text
     from hoodie.services import (
         adoption,
@@ -517,6 +518,32 @@ class Table(front.Front):
             self._storage,
             self.config,
             lambda snapshot: change_data.plan(self._changed_source(), snapshot, wanted),
+        )
+
+    def row_counts(self, write: results.CommitResult) -> results.RowCounts:
+        """Return how many rows of a write were new, and how many replaced others.
+
+        Looked up when it has completed: of the file groups that it wrote to, the keys are read as
+        they are and as they were before.
+
+        Args:
+            write: What the write returned.
+
+        Raises:
+            HoodieError: As `change_data`, of this write.
+        """
+        found = snapshots.consistent(
+            self._storage,
+            self.config,
+            lambda snapshot: change_data.operations_of(
+                self._changed_source(), snapshot, write.instant
+            ),
+        )
+        inserted, updated = found[change_logs.Op.INSERT], found[change_logs.Op.UPDATE]
+        return results.RowCounts(
+            inserted=inserted,
+            updated=updated,
+            unchanged=max(0, write.records - inserted - updated),
         )
 
     def history(

@@ -596,3 +596,16 @@ def test_bulk_insert_sorts_its_rows(hoodie: Run, table: Path, trips: Path) -> No
 def fine_refusal(answer: Answer) -> str:
     assert answer.code == 20, answer.err
     return answer.err
+
+
+def test_new_and_updated_rows_are_counted_if_asked_for(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    first = hoodie("write", table, "--input", trips, "--count")
+    assert "upsert of 3 rows (3 new, 0 updated), " in first.out, first.err
+    again = hoodie("write", table, "--input", trips, "--count")
+    assert "upsert of 3 rows (0 new, 3 updated), " in again.out, again.err
+    shown = hoodie("write", table, "--input", trips, "--count", "--json").document
+    assert (shown["inserted"], shown["updated"], shown["unchanged"]) == (0, 3, 0)
+    unasked = hoodie("write", table, "--input", trips, "--json").document
+    assert (unasked["inserted"], unasked["updated"], unasked["unchanged"]) == (None, None, None)

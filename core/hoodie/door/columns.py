@@ -9,8 +9,10 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.door import pandas_frames
+from hoodie import deferred, errors
+
+with deferred.imports():
+    from hoodie.door import pandas_frames
 
 _HELD = {
     pa.string_view(): pa.string(),

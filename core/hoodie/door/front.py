@@ -16,9 +16,8 @@ from typing import Self
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import scans, writers
+from hoodie.door import writers
 from hoodie.model import commits, predicates, schemas, table_config
-from hoodie.read import streams, tasks
 from hoodie.storage import protocol
 
 with deferred.imports():
@@ -29,11 +28,12 @@ with deferred.imports():
         inspecting,
         maintaining,
         outcomes,
+        scans,
         transactions,
         writing,
     )
     from hoodie.model import files, instants, results, settings
-    from hoodie.read import planning, travel
+    from hoodie.read import planning, streams, tasks, travel
     from hoodie.timeline import active
     from hoodie.transaction import authors, manager
 
@@ -103,6 +103,10 @@ class Front(ABC):
     @abstractmethod
     def committed_batches(self, writer_id: str) -> frozenset[str]:
         """Return the ids of the writer's batches that the table holds."""
+
+    @abstractmethod
+    def row_counts(self, write: results.CommitResult) -> results.RowCounts:
+        """Return how many rows of a write were new, and how many replaced others."""
 
     @property
     @abstractmethod
@@ -192,7 +196,9 @@ class Front(ABC):
             columns=tasks.full_schema(columns),
         )
 
-    def upsert(self, rows: inputs.Rows, *, batch_id: str | None = None) -> outcomes.Written:
+    def upsert(
+        self, rows: inputs.Rows, *, batch_id: str | None = None, count: bool = False
+    ) -> outcomes.Written:
         """Insert new rows, and update those whose keys are there, in one commit.
 
         Memory follows the rows and not the table: up to 256 MiB of them are held, larger ones go
@@ -203,6 +209,8 @@ class Front(ABC):
                 with `__arrow_c_stream__`, an iterator of record batches, or a list of dicts.
                 Columns are matched by name.
             batch_id: The writer's name of this input: it is not written again if the table has it.
+            count: Whether new, updated and unchanged rows are counted where log files take them
+                unseen: by a read of the keys in the file groups that were written to, afterwards.
 
         Raises:
             InvalidInputError: The rows do not fit the table; the message says which column.
@@ -211,7 +219,8 @@ class Front(ABC):
                 was. What an iterator raises comes through, and nothing was written either.
         """
         job = self._job
-        return writing.write_rows(job, rows, job.options(commits.Operation.UPSERT, batch_id))
+        options = job.options(commits.Operation.UPSERT, batch_id)
+        return writing.write_rows(job, rows, options, is_counted=count)
 
     def insert(
         self,
@@ -336,7 +345,11 @@ class Front(ABC):
     @property
     def _job(self) -> writing.Job:
         return writing.Job(
-            target=self._target, env=self._env, writer=self._writer, read=self._read_now
+            target=self._target,
+            env=self._env,
+            writer=self._writer,
+            read=self._read_now,
+            count=self.row_counts,
         )
 
     def _read_now(

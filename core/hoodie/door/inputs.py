@@ -10,10 +10,13 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.door import columns, pandas_frames
+from hoodie import deferred, errors
+from hoodie.door import columns
 from hoodie.model import schemas
 from hoodie.write import streaming
+
+with deferred.imports():
+    from hoodie.door import pandas_frames
 
 Rows: TypeAlias = (
     columns.ArrowStream

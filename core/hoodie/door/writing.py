@@ -1,5 +1,7 @@
 """Writes as people ask for them: rows in any form, keys or a filter, one commit each."""
 
+from __future__ import annotations
+
 import decimal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import deferred, environment, errors
-from hoodie.door import filters, inputs, outcomes, writers
-from hoodie.model import column_names, commits, predicates, results, schemas, table_config
+from hoodie.door import inputs, outcomes, writers
+from hoodie.model import column_names, commits, results, schemas, table_config
 from hoodie.services import definition
 from hoodie.transaction import manager
 from hoodie.write import sessions
 
 with deferred.imports():
-    from hoodie.door import expressions
+    from hoodie.door import expressions, filters
+    from hoodie.model import predicates
 
 Value: TypeAlias = object | pc.Expression
 """What a column is set to: a literal, or an expression over the columns of the row."""
@@ -41,12 +44,14 @@ class Job:
         env: Time, ids, threads.
         writer: On whose behalf.
         read: Reads the table as it is now.
+        count: Looks up how many rows of a write were new.
     """
 
     target: manager.Target
     env: environment.Environment
     writer: writers.Writer
     read: Reader
+    count: outcomes.RowCounter
 
     @property
     def columns(self) -> pa.Schema:
@@ -73,14 +78,20 @@ class Job:
             compaction=self.writer.compaction,
         )
 
-    def timed(self, write: Callable[[], results.WriteResult | None]) -> outcomes.Written:
-        """Return what a write did, and how long it took."""
+    def timed(
+        self, write: Callable[[], results.WriteResult | None], *, is_counted: bool = False
+    ) -> outcomes.Written:
+        """Return what a write did, and how long it took, with a look at new rows if asked for."""
         begun_s = self.env.clock.monotonic_s()
         result = write()
-        return outcomes.written(result, round((self.env.clock.monotonic_s() - begun_s) * 1000))
+        count = outcomes.counted(result, self.count) if is_counted else None
+        took_ms = round((self.env.clock.monotonic_s() - begun_s) * 1000)
+        return outcomes.written(result, took_ms, count)
 
 
-def write_rows(job: Job, rows: object, options: sessions.WriteOptions) -> outcomes.Written:
+def write_rows(
+    job: Job, rows: object, options: sessions.WriteOptions, *, is_counted: bool = False
+) -> outcomes.Written:
     """Write rows in one commit; none, and no commit, for no rows.
 
     Raises:
@@ -96,7 +107,7 @@ def write_rows(job: Job, rows: object, options: sessions.WriteOptions) -> outcom
             return None
         return sessions.write(job.target, data, options, job.env)
 
-    return job.timed(write)
+    return job.timed(write, is_counted=is_counted)
 
 
 def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outcomes.Written:

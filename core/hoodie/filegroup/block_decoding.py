@@ -5,6 +5,8 @@ marker names, and those whose `_hoodie_operation` is D or -U. Source: `DeleteCon
 `RecordContext.java` (`isDeleteRecord`); format.md: Log files, Merging.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,13 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import changes, ordering, parquet_reading, projecting
 from hoodie.filegroup.ordering import ValueClass
-from hoodie.format import avro_records, delete_records, log_blocks
+from hoodie.format import log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import avro_types, schemas, table_config
 from hoodie.model.value_wrappers import Wrapper
+
+with deferred.imports():
+    from hoodie.format import avro_records, delete_records
 
 IS_DELETED = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
@@ -86,7 +91,7 @@ class Decoder:
         schema: pa.Schema,
         columns: pa.Schema,
         ordering_fields: Sequence[str],
-    ) -> "Decoder":
+    ) -> Decoder:
         """Return the decoder of a table.
 
         Args:

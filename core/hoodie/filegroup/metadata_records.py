@@ -24,15 +24,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.filegroup import metadata_merging, metadata_table
-from hoodie.format import (
-    file_names,
-    java_hash,
-    metadata_avro,
-    record_locations,
-    secondary_keys,
-)
+from hoodie.format import file_names, java_hash, metadata_avro
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import (
@@ -46,6 +40,9 @@ from hoodie.model import (
     secondary_indexes,
 )
 from hoodie.model.file_statistics import ColumnStatistics
+
+with deferred.imports():
+    from hoodie.format import record_locations, secondary_keys
 
 Records = Mapping[str, Mapping[str, bytes]]
 """Records by partition of the metadata table and by key."""

@@ -41,7 +41,6 @@ from hoodie.model import (
     files,
     instants,
     key_changes,
-    plans,
     secondary_indexes,
     table_config,
 )
@@ -51,6 +50,7 @@ from hoodie.timeline import active, contents
 with deferred.imports():
     from hoodie.filegroup import log_scanning
     from hoodie.format import delete_records, hfile_reading
+    from hoodie.model import plans
     from hoodie.timeline import metadata_timelines
 
 FILES = table_config.METADATA_FILES

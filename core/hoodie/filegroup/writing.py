@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import deferred, errors
-from hoodie.filegroup import folding, kept_deletes, key_footers, merging, ordering, parquet_writing
-from hoodie.format import avro_records, delete_records, file_names, log_blocks
+from hoodie.filegroup import folding, ordering, parquet_writing
+from hoodie.format import file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
 from hoodie.model.change_data import LoggingMode
@@ -30,7 +30,14 @@ from hoodie.model.settings import LogBlockFormat, WriteSettings
 from hoodie.storage import protocol
 
 with deferred.imports():
-    from hoodie.filegroup import change_logs, statistics_gathering
+    from hoodie.filegroup import (
+        change_logs,
+        kept_deletes,
+        key_footers,
+        merging,
+        statistics_gathering,
+    )
+    from hoodie.format import avro_records, delete_records
 
 logger = logging.getLogger(__name__)
 

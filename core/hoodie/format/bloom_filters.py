@@ -21,6 +21,8 @@ Source: `InternalBloomFilter.java`, `InternalDynamicBloomFilter.java`, `BloomFil
 `HoodieBloomFilterWriteSupport.java` (1.2.0).
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import enum
@@ -34,8 +36,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.format import murmur_hash
+from hoodie import deferred, errors
+
+with deferred.imports():
+    from hoodie.format import murmur_hash
 
 FOOTER_KEY = "org.apache.hudi.bloomfilter"
 """By which a base file's footer has the filter of its keys."""

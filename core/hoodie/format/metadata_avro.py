@@ -24,18 +24,15 @@ from typing import cast
 
 import fastavro
 
-from hoodie import errors
-from hoodie.format import (
-    avro_container,
-    avro_values,
-    java_hash,
-    metadata_schemas,
-    statistics_avro,
-)
+from hoodie import deferred, errors
+from hoodie.format import avro_container, avro_values, java_hash, metadata_schemas
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.model import expression_indexes
 from hoodie.model.file_statistics import Bound, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
+
+with deferred.imports():
+    from hoodie.format import statistics_avro
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that has the partitions."""

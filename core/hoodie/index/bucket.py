@@ -12,6 +12,8 @@ hash fields count, in the key's order. Source: `BucketIdentifier.java` (`newBuck
 `KeyGenUtils.extractRecordKeysByFields`.
 """
 
+from __future__ import annotations
+
 import functools
 import re
 import uuid
@@ -23,10 +25,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.format import java_hash
 from hoodie.index.protocol import Buckets, ConflictKey
-from hoodie.model import files, instants, key_generators, predicates, table_config
+from hoodie.model import files, instants, key_generators, table_config
+
+with deferred.imports():
+    from hoodie.model import predicates
 
 COUNT_MAX = 100_000
 """Buckets of a partition that make sense; file names have room for a thousand times as many."""

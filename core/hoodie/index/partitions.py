@@ -4,13 +4,18 @@ They do with bucket counts by partition (`timeline.partition_buckets`), and with
 which gives each a ring (`timeline.hash_rings`). Otherwise each has the table's index.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 
+from hoodie import deferred
 from hoodie.index import consistent_hashing, protocol, tables
 from hoodie.model import instants, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import hash_rings, partition_buckets
+
+with deferred.imports():
+    from hoodie.timeline import hash_rings, partition_buckets
 
 
 class PartitionIndexes:

@@ -11,6 +11,8 @@ Invariants that every implementation keeps:
       looks the key up and finds it nowhere (`write.inserted_keys`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from typing import Protocol
 
@@ -18,7 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.model import files, instants, predicates
+from hoodie import deferred
+from hoodie.model import files, instants
+
+with deferred.imports():
+    from hoodie.model import predicates
 
 Buckets = npt.NDArray[np.int32]
 

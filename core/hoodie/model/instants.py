@@ -165,6 +165,11 @@ def whole_time(digits: str) -> InstantTime:
     return InstantTime(digits if len(digits) == _DIGITS else f"{digits}{SHORT_ENDING}")
 
 
+def previous_time(time: InstantTime) -> InstantTime:
+    """Return the instant time one millisecond earlier."""
+    return format_time(parse_time(time) - 1)
+
+
 def next_time(time: InstantTime) -> InstantTime:
     """Return the instant time one millisecond later."""
     return format_time(parse_time(time) + 1)

@@ -71,6 +71,23 @@ class CommitResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowCounts:
+    """What became of the rows of a write, by the table before and after it.
+
+    Attributes:
+        inserted: Rows whose keys were new.
+        updated: Rows that replaced others.
+        unchanged: Rows written that changed nothing: the table has one of a greater ordering value,
+            the input another of the key, or the row has no other values than before where rows are
+            merged by column.
+    """
+
+    inserted: int
+    updated: int
+    unchanged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleResult:
     """What became of the request to plan a compaction.
 

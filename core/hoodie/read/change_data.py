@@ -14,16 +14,19 @@ Memory: file groups of each write; and of a few file groups at a time slices and
 Source: RFC-51; protocol.md: Change data.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import group_files, past, snapshots
-from hoodie.model import commits, files, instants, moments, partition_columns
+from hoodie.model import change_data as change_logs
+from hoodie.model import commits, files, instants, moments, partition_columns, schemas
 from hoodie.read import increments, positions, row_versions
 
 RecordKeys: TypeAlias = Callable[[pa.Table], pa.Array]
@@ -174,6 +177,43 @@ def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted
         _steps=steps,
         _wanted=wanted,
     )
+
+
+def operations_of(
+    source: increments.Source, snapshot: snapshots.Snapshot, write: instants.Instant
+) -> Mapping[change_logs.Op, int]:
+    """Return how many rows a completed write inserted, updated and deleted.
+
+    Of the file groups that it touched the keys are read, as they are and as they were.
+
+    Args:
+        source: The table.
+        snapshot: Of it as it is now.
+        write: The write.
+
+    Raises:
+        HoodieError: As `plan`.
+    """
+    completion_time = increments.completion_of(write)
+    wanted = Wanted(
+        since=instants.previous_time(completion_time),
+        until=completion_time,
+        columns=(schemas.RECORD_KEY,),
+        is_ordered=False,
+        is_net=False,
+    )
+    found = plan(source, snapshot, wanted)
+    # Writes of other engines may have completed in the same millisecond.
+    own = [
+        each
+        for each in found._steps
+        if each.write is not None and each.write.requested_time == write.requested_time
+    ]
+    counts = Counter[str]()
+    for batch in replace(found, _steps=tuple(own)).read():
+        for each in pc.value_counts(batch.column(change_logs.OP)).to_pylist():
+            counts[each["values"]] += each["counts"]
+    return {operation: counts[operation.value] for operation in change_logs.Op}
 
 
 def _net_step(

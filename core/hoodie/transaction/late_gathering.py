@@ -13,15 +13,9 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import (
-    held_keys,
-    key_footers,
-    metadata_records,
-    statistics_reading,
-    stored_keys,
-)
+from hoodie.filegroup import metadata_records
 from hoodie.format import bloom_filters, file_names
 from hoodie.model import (
     commits,
@@ -35,6 +29,9 @@ from hoodie.model import (
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.timeline import index_definitions
 from hoodie.transaction.client import Client, OpenAction
+
+with deferred.imports():
+    from hoodie.filegroup import held_keys, key_footers, statistics_reading, stored_keys
 
 _READ_AT_ONCE = 16
 

@@ -34,6 +34,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from hoodie import deferred, errors
 from hoodie.format import timeline_avro
@@ -87,15 +88,17 @@ Amendment = Callable[
 ]
 """Returns the metadata to publish, by what others have published since."""
 
-Settlement = Callable[[table_lock.LockScope, OpenAction], metadata_records.SettledKeys]
+Settlement: TypeAlias = "Callable[[table_lock.LockScope, OpenAction], metadata_records.SettledKeys]"
 """Returns a write's keys as the metadata table needs them, by what others have published since;
 raises where the write must not complete."""
 
-Settling = Callable[[table_config.TableConfig, Sequence[commits.WriteStat]], Settlement | None]
+Settling: TypeAlias = (
+    "Callable[[table_config.TableConfig, Sequence[commits.WriteStat]], Settlement | None]"
+)
 """Looks the keys of a write's stats up before the lock, as a configuration asks for it; None where
 it asks for nothing."""
 
-DataChanges = Callable[[table_lock.LockScope, OpenAction], metadata_records.Changes]
+DataChanges: TypeAlias = "Callable[[table_lock.LockScope, OpenAction], metadata_records.Changes]"
 """Returns the changes for the metadata table, after all checks; raises as a check does."""
 
 

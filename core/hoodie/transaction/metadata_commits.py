@@ -16,14 +16,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import (
-    index_groups,
-    metadata_records,
-    metadata_table,
-    metadata_writing,
-)
+from hoodie.filegroup import metadata_records, metadata_table
 from hoodie.format import (
     file_names,
     instant_names,
@@ -39,8 +34,12 @@ from hoodie.timeline import (
     table_properties,
     transitions,
 )
-from hoodie.transaction import markers, partition_records, table_lock
+from hoodie.transaction import markers, table_lock
 from hoodie.transaction.client import Client, OpenAction
+
+with deferred.imports():
+    from hoodie.filegroup import index_groups, metadata_writing
+    from hoodie.transaction import partition_records
 
 logger = logging.getLogger(__name__)
 

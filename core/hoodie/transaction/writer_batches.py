@@ -21,11 +21,14 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.model import commits, instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents
-from hoodie.transaction import archived_batches, authors, fencing
+from hoodie.transaction import authors, fencing
+
+with deferred.imports():
+    from hoodie.transaction import archived_batches
 
 LEDGER_KEY = "hoodie.operator.batches"
 """Extra metadata key of commits: the ledger."""

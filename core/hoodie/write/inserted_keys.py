@@ -21,14 +21,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import held_keys, snapshots, writing
+from hoodie import deferred, errors
+from hoodie.filegroup import snapshots, writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, schemas
 from hoodie.timeline import contents
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import Client, OpenAction
 from hoodie.write import conflicts
+
+with deferred.imports():
+    from hoodie.filegroup import held_keys
 
 _NAMED_MAX = 5
 

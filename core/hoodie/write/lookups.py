@@ -14,6 +14,8 @@ What was done depends on what was found, so both are returned: keys that are now
 groups whose rows made others be left out.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,13 +26,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import block_decoding, held_keys, key_footers, snapshots, sorting
+from hoodie.filegroup import block_decoding, snapshots, sorting
 from hoodie.model import commits, files, instants, key_changes, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import contents
-from hoodie.write import batches, inserts, partition_moves, placement, tagging
+from hoodie.write import batches, placement
+
+with deferred.imports():
+    from hoodie.filegroup import held_keys, key_footers
+    from hoodie.write import inserts, partition_moves, tagging
 
 logger = logging.getLogger(__name__)
 

@@ -25,6 +25,8 @@ changed the index since the write began, two listings and a read for each of the
 Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import itertools
@@ -39,14 +41,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import (
-    held_keys,
-    metadata_records,
-    metadata_table,
-    record_index,
-    snapshots,
-)
+from hoodie import deferred, errors
+from hoodie.filegroup import metadata_records, metadata_table, snapshots
 from hoodie.model import commits, files, instants, key_changes, schemas, table_config
 from hoodie.model.key_changes import NOWHERE
 from hoodie.storage import protocol
@@ -54,6 +50,9 @@ from hoodie.timeline import active, index_definitions
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import OpenAction
 from hoodie.write import replacements
+
+with deferred.imports():
+    from hoodie.filegroup import held_keys, record_index
 
 _NAMED_MAX = 5
 _TRIES_MAX = 5
@@ -77,7 +76,7 @@ class _Claims:
     numbers: _Numbers
 
     @classmethod
-    def of(cls, pieces: Sequence[pa.Array]) -> "_Claims":
+    def of(cls, pieces: Sequence[pa.Array]) -> _Claims:
         """Return the claims of file groups in their order."""
         each_once = [pc.unique(piece) for piece in pieces]
         lengths = [len(piece) for piece in each_once]
@@ -183,7 +182,7 @@ class RecordKeys:
         there = {each.group for path in paths for each in snapshot.view.latest_slices(path)}
         return set(groups) - there
 
-    def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> "_Now":
+    def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> _Now:
         """Return the index as others have changed it since the write began."""
         table = metadata_table.MetadataTable(self._storage, scope.timeline)
         index = record_index.RecordIndex(table, self._threads)
@@ -247,7 +246,7 @@ class _LookedUp:
 
     bases: Mapping[str, instants.InstantTime]
     is_partitioned: bool
-    key_spaces: "Sequence[_KeySpace]"
+    key_spaces: Sequence[_KeySpace]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

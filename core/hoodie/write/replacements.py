@@ -20,12 +20,15 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import reading, snapshots
+from hoodie.filegroup import snapshots
 from hoodie.model import commits, files, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active
+
+with deferred.imports():
+    from hoodie.filegroup import reading
 
 _GIVEN = (commits.Operation.INSERT_OVERWRITE, commits.Operation.DELETE_PARTITION)
 _NAMED_MAX = 5

@@ -21,6 +21,8 @@ read for each of their log files. Source: `SecondaryIndexRecordGenerationUtils.j
 protocol.md: The metadata table.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -28,10 +30,10 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.engine import ahead
-from hoodie.filegroup import held_keys, metadata_records, metadata_table, snapshots
-from hoodie.format import file_names, secondary_keys
+from hoodie.filegroup import metadata_records, metadata_table, snapshots
+from hoodie.format import file_names
 from hoodie.model import (
     commits,
     files,
@@ -45,6 +47,10 @@ from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
 from hoodie.transaction.client import OpenAction
+
+with deferred.imports():
+    from hoodie.filegroup import held_keys
+    from hoodie.format import secondary_keys
 
 _NAMED_MAX = 3
 _THREADS_MAX = 16
@@ -172,7 +178,7 @@ def gathered(
     seen = [_seen(definitions, stat) for stat in stats]
     unseen = [stat for stat, of_task in zip(stats, seen, strict=True) if of_task is None]
 
-    def look(snapshot: snapshots.Snapshot) -> "Sequence[_Differences]":
+    def look(snapshot: snapshots.Snapshot) -> Sequence[_Differences]:
         source = _Source(storage, config, schema, snapshot, definitions, write)
         return list(_looked(source, unseen))
 
@@ -192,7 +198,7 @@ def gathered(
 
 def _seen(
     definitions: Sequence[secondary_indexes.Definition], stat: commits.WriteStat
-) -> "_Differences | None":
+) -> _Differences | None:
     """Return what the task that wrote a base file has seen; None where it does not know all.
 
     What was there before is what the write meets: a file that is replaced has no logs over it.

@@ -35,7 +35,7 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import active, index_definitions, partition_buckets
+from hoodie.timeline import active, index_definitions
 from hoodie.transaction import client, lifecycle, manager, stored_schemas
 from hoodie.write import batches, compatibility, conflicts, retries, streaming, tasks
 
@@ -44,6 +44,7 @@ with deferred.imports():
     from hoodie.maintenance.compaction import inline
     from hoodie.maintenance.rollback import failed_writes
     from hoodie.metadata import upkeep
+    from hoodie.timeline import partition_buckets
     from hoodie.write import (
         early_conflicts,
         inserted_keys,

@@ -27,10 +27,11 @@ from hoodie import deferred, errors
 from hoodie.engine import ahead, local
 from hoodie.engine import protocol as engine_protocol
 from hoodie.model import commits
-from hoodie.storage import protocol, scratch
+from hoodie.storage import protocol
 from hoodie.write import batches, tasks
 
 with deferred.imports():
+    from hoodie.storage import scratch
     from hoodie.write import early_conflicts, routes
 
 MEMORY_BYTES = 256 << 20

@@ -30,7 +30,7 @@ from hoodie.engine import local
 from hoodie.engine import protocol as engine_protocol
 from hoodie.filegroup import snapshots, writing
 from hoodie.format import file_names
-from hoodie.index import foreign_groups, partitions, tables
+from hoodie.index import partitions, tables
 from hoodie.model import (
     commits,
     file_statistics,
@@ -43,12 +43,13 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import partition_buckets
 from hoodie.transaction import heartbeats, markers
 from hoodie.write import batches, placement
 
 with deferred.imports():
     from hoodie.filegroup import block_decoding, held_keys, reading, rewriting
+    from hoodie.index import foreign_groups
+    from hoodie.timeline import partition_buckets
     from hoodie.write import early_conflicts, lookups, tagging
 
 

@@ -22,6 +22,7 @@ from hoodie.cli import (
 )
 from hoodie.cli.views import outcomes
 from hoodie.contract import input_sources
+from hoodie.door import outcomes as door_outcomes
 from hoodie.model import commits, settings
 from hoodie.sources import local_files
 from hoodie.transaction import authors
@@ -197,6 +198,15 @@ def write(  # noqa: PLR0913 - a parameter an option
             show_default="they end the command",
         ),
     ] = None,
+    count: Annotated[
+        bool,
+        typer.Option(
+            "--count",
+            metavar="",
+            help="Count new, updated and unchanged rows where log files take them unseen: by a "
+            "read of the keys in the file groups that were written to, afterwards.",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Write the rows of files into a table."""
@@ -247,8 +257,8 @@ def write(  # noqa: PLR0913 - a parameter an option
             data, absent = inputs.completed(data, schema.arrow, target.config)
             notes += inputs.absence_notes(absent)
         opened = target.opened(env, display)
-        count = quantities.counted(data.num_rows, "row") if isinstance(data, pa.Table) else ""
-        display.phase("writing", count)
+        size = quantities.counted(data.num_rows, "row") if isinstance(data, pa.Table) else ""
+        display.phase("writing", size)
         result = opened.write(
             data,
             sessions.WriteOptions(
@@ -260,9 +270,13 @@ def write(  # noqa: PLR0913 - a parameter an option
                 sort_by=order,
             ),
         )
+        counted = None
+        if count:
+            display.phase("counting new rows")
+            counted = door_outcomes.counted(result, opened.row_counts)
     total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)
     shown = replace(
-        outcomes.written(opened.uri, result, operation.value, writer_id, total_ms),
+        outcomes.written(opened.uri, result, operation.value, writer_id, total_ms, counted),
         rejected=rejected,
     )
     if as_json:

@@ -22,8 +22,11 @@ class WriteDocument:
         writer_id: On whose behalf; None for nobody that was named.
         batch_id: The batch; None for none.
         records: Rows written, deletes not counted.
-        inserted: Those of them that were new; null where log files took them unseen.
+        inserted: Those of them that were new; null where log files took them unseen, without
+            --count.
         updated: Those that replaced others; null likewise.
+        unchanged: Those that changed nothing, as those with a smaller ordering value than the
+            table's; null without --count.
         deletes: Keys deleted.
         rejected: Rows of the input that did not fit, and are in the file of --reject-file.
         files: Data files written.
@@ -46,6 +49,7 @@ class WriteDocument:
     records: int = 0
     inserted: int | None = None
     updated: int | None = None
+    unchanged: int | None = None
     deletes: int = 0
     rejected: int = 0
     files: int = 0
@@ -192,8 +196,11 @@ def written(
     operation: str,
     writer_id: str | None,
     total_ms: int,
+    count: outcomes.Counted | None = None,
 ) -> WriteDocument:
     """Return the document of a write that the command took some time for."""
+    count = count or outcomes.Counted()
+    rows = count.rows
     match result:
         case results.AlreadyCommitted(batch_id=batch_id):
             return WriteDocument(
@@ -214,8 +221,9 @@ def written(
                 writer_id=writer_id,
                 batch_id=result.batch_id,
                 records=result.records,
-                inserted=result.inserted,
-                updated=result.updated,
+                inserted=result.inserted if rows is None else rows.inserted,
+                updated=result.updated if rows is None else rows.updated,
+                unchanged=None if rows is None else rows.unchanged,
                 deletes=result.deletes,
                 files=result.file_count,
                 bytes=result.size_bytes,
@@ -225,7 +233,7 @@ def written(
                 total_ms=total_ms,
                 lock_wait_ms=result.lock_wait_ms,
                 planned_compaction=result.planned_compaction,
-                findings=result.findings,
+                findings=(*result.findings, *count.findings),
             )
 
 
@@ -249,10 +257,11 @@ def write_line(shown: WriteDocument) -> str:
 
 
 def _kinds(shown: WriteDocument) -> str:
-    """Return how many rows were new, where some were not."""
-    if shown.inserted is None or not shown.updated:
+    """Return how many rows were new, where some were not, or they were counted."""
+    if shown.inserted is None or not (shown.updated or shown.unchanged is not None):
         return ""
-    return f" ({shown.inserted:,} new, {shown.updated:,} updated)"
+    unchanged = f", {shown.unchanged:,} unchanged" if shown.unchanged else ""
+    return f" ({shown.inserted:,} new, {shown.updated:,} updated{unchanged})"
 
 
 def _replaced(groups: int) -> str:

@@ -4,6 +4,8 @@ import datetime
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from typing import Literal
 
 import duckdb
 import pandas as pd
@@ -16,6 +18,7 @@ from pyarrow import dataset
 import hoodie
 from hoodie import errors
 from hoodie.door import inputs, outcomes
+from hoodie.model import commits, results
 from hoodie.write import streaming
 
 COLUMNS = {
@@ -476,3 +479,55 @@ def test_transaction_of_each_operation(trips: hoodie.Table, operation: str) -> N
         getattr(tx, operation)(ROWS[1:2] if operation == "delete" else ROWS[2:3])
     expected = {"insert": ROWS[:3], "delete": ROWS[:1], "overwrite": ROWS[2:3]}
     assert rows_of(trips) == expected[operation]
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+@pytest.mark.parametrize("ordering", [None, "n"])
+def test_new_and_updated_rows_are_counted(
+    tmp_path: Path, kind: Literal["mor", "cow"], ordering: str | None
+) -> None:
+    columns = {"id": pa.string(), "n": pa.int64()}
+    table = hoodie.create_table(
+        tmp_path / "t", columns, "id", ordering=ordering, table_type=kind, buckets=2
+    )
+    random = Random(7)
+    for step in range(4):
+        before = {row["id"]: row["n"] for row in rows_of(table)}
+        ids = random.sample(range(30), 10)
+        rows = [{"id": str(each), "n": random.randrange(100)} for each in ids]
+        done = table.upsert(rows, count=True)
+        lost = [row for row in rows if ordering and before.get(str(row["id"]), 0) > row["n"]]
+        new = [row for row in rows if row["id"] not in before]
+        assert (done.inserted, done.updated) == (len(new), len(rows) - len(new) - len(lost)), step
+        # A rewritten base file has no rows that lost.
+        assert done.unchanged == (len(lost) if kind == "mor" else 0)
+        assert not done.findings
+        assert (done.inserted or 0) + (done.updated or 0) + done.unchanged == done.rows
+
+
+def test_a_write_that_is_not_counted_is_written(
+    trips: hoodie.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: results.CommitResult) -> results.RowCounts:
+        raise errors.GoneError("a file was cleaned")
+
+    trips.upsert(ROWS[:1])
+    monkeypatch.setattr(trips, "row_counts", fail)
+    done = trips.upsert(ROWS, count=True)
+    assert (done.rows, done.inserted, done.unchanged) == (6, None, None)
+    assert done.findings == ("new and updated rows are not counted: a file was cleaned",)
+    assert len(rows_of(trips)) == 6
+
+
+def test_rows_of_a_write_are_counted_after_others_as_before(trips: hoodie.Table) -> None:
+    trips.upsert(ROWS[:4])
+    job = trips._job
+    options = job.options(commits.Operation.UPSERT)
+    write = trips.write(pa.Table.from_pylist(ROWS[2:], pa.schema(COLUMNS)), options)
+    assert isinstance(write, results.CommitResult)
+    counts = results.RowCounts(inserted=2, updated=2, unchanged=0)
+    assert trips.row_counts(write) == counts
+    trips.upsert(ROWS)
+    trips.maintain.compact()
+    trips.delete(keys=["5"])
+    assert trips.row_counts(write) == counts
