@@ -730,6 +730,29 @@ def test_upgrade_by_the_first_write_of_a_jvm_fails_whoever_made_the_metadata_tab
     check_shared(judge, path, {"files"})
 
 
+def test_downgrade_of_apache_hudi_drops_our_statistics_which_are_built_again(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """S143, T-M06: 1.2.0 deletes indexes of a later form alone, and leaves our plan."""
+    made = TABLES["cow"]
+    path = tmp_path / "table"
+    ours = shared(path, made)
+    build(path, [BLOOM_FILTERS, COLUMN_STATS], lambda what: None)
+    planned_by_ours(path, [PARTITION_STATS])
+    judge.execute(f"CREATE TABLE lowered USING hudi LOCATION '{path}'")
+    judge.sql("CALL downgrade_table(table => 'lowered', to_version => 'EIGHT')")
+    assert version_of(path) == "8"
+    check_shared(judge, path, {"files", BLOOM_FILTERS})
+    with pytest.raises(errors.InvalidInputError, match="build both"):
+        build(path, [PARTITION_STATS], lambda what: None)
+    assert build(path, STATISTICS, lambda what: None).built == tuple(STATISTICS)
+    made = replace(made, table_version=8)
+    options = made.shared_options(filesystem_lock()) | ASYNC
+    judge.write(path, rows_of(range(5), 8), options)
+    replace(ours, table=made).write(path, rows_of(range(3, 9), 9), "upsert")
+    check_shared(judge, path, {"files", BLOOM_FILTERS, *STATISTICS})
+
+
 def test_downgrade_to_version_6_and_back_leaves_our_metadata_table(
     judge: Judge, tmp_path: Path
 ) -> None:

@@ -10,10 +10,16 @@ import pytest
 from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import properties as hudi_properties
-from hoodie.metadata import index_decisions, index_dropping
-from hoodie.model import commits, secondary_indexes, settings, table_config
+from hoodie.metadata import index_decisions, index_dropping, index_steps
+from hoodie.model import commits, instants, secondary_indexes, settings, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import index_definitions, metadata_timelines, table_properties
+from hoodie.timeline import (
+    active,
+    index_definitions,
+    metadata_timelines,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import lifecycle
 from support.parameters import covering
 from support.simulation import (
@@ -456,6 +462,34 @@ def test_drop_that_is_paused_leaves_no_half_of_what_another_has_built(kind: str)
         world.build_index(world.writer("successor"))
         later_changes(world)
         check(world, builds_max=2)
+
+
+def test_plan_that_is_given_up_and_made_inflight_late_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another has listed it before, does not find it, and lists it once more."""
+    world = made(faulty_storage.FaultAt("builder", mutations("mor") // 2, CRASHES[0]), "mor")
+    with pytest.raises(schedule.Crash):
+        world.build_index(world.writer("builder"))
+    world.time.advance(world.lock.session_ms + 1)
+    another = world.writer("another")
+    (found,) = index_steps.pending(another.storage, active.listed(another.storage))
+    world.drop_index(world.writer("dropper"))
+    late = transitions.path(found.instant.pending_in(instants.State.INFLIGHT))
+    take_over = lifecycle.take_over
+
+    def before_late(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
+        try:
+            return take_over(*arguments)
+        finally:
+            world.storage.create(late, b"")
+
+    monkeypatch.setattr(lifecycle, "take_over", before_late)
+    assert index_steps.taken_over(another, world.config, found) is None
+    monkeypatch.undo()
+    world.build_index(another)
+    assert not active.listed(world.storage).pending_of(instants.Action.INDEXING)
+    check(world)
 
 
 @pytest.mark.parametrize("kind", ALONE)

@@ -170,7 +170,10 @@ def taken_over(
     try:
         return lifecycle.take_over(client, ACTION, time, expected)
     except (errors.ConflictError, errors.NotFoundError):
-        if time in active.listed(client.storage).pending_times:
+        timeline = active.listed(client.storage)
+        # Who was paused while the plan was given up may have made it inflight since.
+        is_plan = timeline.has_file(found.instant.pending_in(instants.State.REQUESTED))
+        if is_plan and time in timeline.pending_times:
             raise
         return None
 
