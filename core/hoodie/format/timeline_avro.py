@@ -348,7 +348,12 @@ def _operation(record: avro_values.Record) -> plans.CompactionOperation:
         group=group,
         base_instant_time=record.required_text("baseInstantTime"),
         base_file_name=_name(base_file) if base_file else None,
-        log_file_names=tuple(_name(path) for path in record.texts("deltaFilePaths")),
+        # Apache Hudi plans change data that lies beside a base file with the logs, for no rows.
+        log_file_names=tuple(
+            name
+            for path in record.texts("deltaFilePaths")
+            if not (name := _name(path)).endswith(file_names.CHANGE_DATA)
+        ),
         metrics=record.float_map("metrics"),
     )
 

@@ -32,7 +32,8 @@ class CompactionOperation:
         group: The file group.
         base_instant_time: The slice's barrier, as in `files.FileSlice`.
         base_file_name: Bare name; None for a slice of log files alone.
-        log_file_names: Bare names in merge order; never empty.
+        log_file_names: Bare names in merge order, without those of change data: empty only where
+            Apache Hudi planned a slice for these alone.
         metrics: Sizes and counts for whoever orders or bounds the work, as Hudi stores them.
     """
 

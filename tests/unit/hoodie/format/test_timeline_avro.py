@@ -220,6 +220,14 @@ def test_full_paths_of_plan_version_1_become_bare_names(version: int | None) -> 
     assert operation.log_file_names == (".a-0_20261121074856316.log.1_1-2-3",)
 
 
+@pytest.mark.parametrize("logs", [(), (".a-0_20261121074856316.log.1_1-2-3",)])
+def test_change_data_that_apache_hudi_plans_with_logs_is_none(logs: tuple[str, ...]) -> None:
+    beside = ".a-0_20261121074854513.log.1_1-2-3.cdc"
+    content = plan_with(2, deltaFilePaths=[beside, *logs])
+    (operation,) = timeline_avro.decode_compaction_plan(content).operations
+    assert operation.log_file_names == logs
+
+
 def test_later_plan_version_is_refused() -> None:
     with pytest.raises(errors.UnsupportedError, match=r"^T: compaction plan version 3"):
         timeline_avro.decode_compaction_plan(plan_with(3), "T")
