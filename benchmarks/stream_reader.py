@@ -3,10 +3,11 @@
     stream_reader.py SETTINGS
 
 SETTINGS is a JSON object: `session` (master, name, configuration), `format`, `path` and `options`
-of the source, and `output`, a file. For each micro-batch with rows a line is added to the file:
-when the query had its last row, in seconds since the epoch, and the rows' greatest value. Runs with
-the Python of Apache Hudi's Spark as well, and imports nothing of ours there. Without a session the
-table is followed by threads of this process, from position to position.
+of the source, and `output`, a file. Of parquet files the value is the one column. For each
+micro-batch with rows a line is added to the file: when the query had its last row, in seconds since
+the epoch, and the rows' greatest value. Runs with the Python of Apache Hudi's Spark as well, and
+imports nothing of ours there. Without a session the table is followed by threads of this process,
+from position to position.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def main(settings: dict[str, Any]) -> None:
                 lines.write(json.dumps([time.time(), max(row[0] for row in rows)]) + "\n")
 
     stream = spark.readStream.format(settings["format"]).options(**settings["options"])
+    if settings["format"] == "parquet":
+        stream = stream.schema("value long")
     writer = stream.load(settings["path"]).writeStream.foreachBatch(take)
     query = writer.option("checkpointLocation", settings["checkpoint"]).start()
     output.touch()

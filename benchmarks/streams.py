@@ -1,11 +1,16 @@
 """Measures streams on Spark: from a commit to its rows, beside Apache Hudi; writes STREAMS.md.
 
-    .venv/bin/python benchmarks/streams.py [--commits N] [--rows N] [--ours-alone] [--results FILE]
+    .venv/bin/python benchmarks/streams.py [--commits N] [--rows N] [--ours-alone | --floor-alone]
+                                           [--results FILE]
 
 A table is written by this process, ten rows a commit, and read by a streaming query in another one,
 which triggers as fast as it can. The next commit waits until the rows of the last have come. All
 read tables that are alike: Apache Hudi on Spark 3.5, and this project on its Spark, and by threads
 of a process that asks for changes from position to position.
+
+The floor is a folder of parquet files that Spark's own source reads, in the session that this
+project's query has: what a micro-batch costs there that lists a folder and reads ten rows of one
+column, in the JVM alone.
 """
 
 import argparse
@@ -29,6 +34,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and 
 import machine  # noqa: E402 (the path comes first)
 import pyarrow as pa  # noqa: E402
 import small_commits  # noqa: E402
+from pyarrow import parquet  # noqa: E402
 from rich.console import Console  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
@@ -100,6 +106,9 @@ each 5 ms for changes since its position. A ratio is Apache Hudi's median over o
 """
 
 
+_FLOOR = "for comparison: a folder of parquet files by Spark's own source"
+
+
 class Table:
     """A table that is written, ten rows at a time."""
 
@@ -143,6 +152,26 @@ class Table:
             "value": [self._value] * count,
         }
         self._table.write(pa.table(data, schema=small_commits.SCHEMA), self._options)
+
+
+class Folder:
+    """A folder of parquet files, to which files of ten rows are added."""
+
+    def __init__(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        self.path = folder / "files"
+        self.path.mkdir(parents=True)
+        self._value = 0
+
+    def commit(self) -> tuple[int, float]:
+        """Add a file; return its value, and when that was done."""
+        self._value += 1
+        name = f"{self._value:06d}.parquet"
+        # Spark passes names by that begin with a dot.
+        written = self.path / f".{name}"
+        parquet.write_table(pa.table({"value": [self._value] * 10}), written)
+        written.rename(self.path / name)
+        return self._value, time.time()
 
 
 class Stream:
@@ -234,13 +263,22 @@ def theirs(folder: Path) -> tuple[Path, dict[str, Any]]:
     return PYTHON, {"format": "hudi", "session": started}
 
 
+def floor() -> tuple[Path, dict[str, Any]]:
+    """Return our Python, and a query by Spark's own source in a session like ours."""
+    python, settings = ours()
+    return python, settings | {"format": "parquet"}
+
+
 def latencies_ms(
-    case: Case, side: tuple[Path, dict[str, Any]], folder: Path, commits_: int, rows: int
+    written: Table | Folder,
+    options: Mapping[str, str],
+    side: tuple[Path, dict[str, Any]],
+    folder: Path,
+    commits_: int,
 ) -> list[float]:
     """Return how long the rows of each commit took."""
-    written = Table(folder, case, rows)
     python, settings = side
-    settings = settings | {"path": str(written.path), "options": dict(case.options)}
+    settings = settings | {"path": str(written.path), "options": dict(options)}
     found = []
     with streaming(python, settings, folder) as stream:
         # The query begins at the latest commit, which it looks for some time after its start.
@@ -254,6 +292,13 @@ def latencies_ms(
             if number >= WARM_UPS:
                 found.append((stream.came_s - done_s) * 1000)
     return found
+
+
+def floor_ms(commits_: int) -> list[float]:
+    """Return how long the rows of each file took."""
+    CONSOLE.print("Spark's own source")
+    folder = WORK / "floor"
+    return latencies_ms(Folder(folder), {}, floor(), folder, commits_)
 
 
 def page(*, commits_: int, rows: int, is_ours_alone: bool) -> Iterator[str]:
@@ -270,15 +315,18 @@ def page(*, commits_: int, rows: int, is_ours_alone: bool) -> Iterator[str]:
         CONSOLE.print(case.title)
         folder = WORK / str(number)
         found = [
-            latencies_ms(case, side, folder, commits_, rows) for side in (by_threads(), ours())
+            latencies_ms(Table(folder, case, rows), case.options, side, folder, commits_)
+            for side in (by_threads(), ours())
         ]
         compared = "| | | |"
         if not is_ours_alone:
-            of_theirs = latencies_ms(case, theirs(WORK), folder, commits_, rows)
+            written = Table(folder, case, rows)
+            of_theirs = latencies_ms(written, case.options, theirs(WORK), folder, commits_)
             theirs_ms = statistics.median(of_theirs)
             ratios = " | ".join(f"{theirs_ms / statistics.median(each):.1f}" for each in found)
             compared = f"{_shown(of_theirs)} | {ratios} |"
         yield f"| {case.title} | {' | '.join(map(_shown, found))} | {compared}\n"
+    yield f"| {_FLOOR} | | | {_shown(floor_ms(commits_))} | | | | |\n"
 
 
 def _shown(found_ms: Sequence[float]) -> str:
@@ -292,8 +340,13 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=60)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--ours-alone", action="store_true", help="without Apache Hudi")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--ours-alone", action="store_true", help="without Apache Hudi")
+    alone.add_argument("--floor-alone", action="store_true", help="print that of Spark itself")
     arguments = parser.parse_args()
+    if arguments.floor_alone:
+        CONSOLE.print(_shown(floor_ms(arguments.commits)))
+        return
     text = "".join(
         page(
             commits_=arguments.commits,
