@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from hoodie import environment
 from hoodie.services import dropping
+from hoodie.storage import locations
+from hoodie.transaction import authors, fencing, layout
 from support.tables.command_line import Answer, Run, put
 
 
@@ -64,6 +67,26 @@ def test_interrupted_drop_goes_on(
     assert table.exists()
     assert hoodie("read", table).code == 22
     assert "deleted the rest of" in fine(hoodie("drop", table)).out
+    assert not table.exists()
+
+
+def test_table_of_the_operator_stays_unless_its_hudi_table_is_said_to_be_gone(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    fine(hoodie("write", table, trips, "--writer-id", "hand"))
+    storage, env = locations.open_storage(str(table)), environment.system()
+    assert storage.list(layout.ATTEMPTS)
+    for action in ("compact-trips-1", "HudiTable/trips"):
+        fencing.claim(storage, authors.Author(action_id=action), env.process)
+    before = files_of(table)
+    shown = fine(hoodie("drop", table, "--dry-run"))
+    assert "note: the operator has run actions on it (HudiTable/trips and 1 more)." in shown.err
+    refused = hoodie("drop", table, "--name", "table")
+    assert refused.code == 20
+    assert "is not deleted: the operator has run actions on it" in refused.err
+    assert "Delete its HudiTable, with deletionPolicy Delete; if there is none" in refused.err
+    assert files_of(table) == before
+    fine(hoodie("drop", table, "--name", "table", "--unmanaged"))
     assert not table.exists()
 
 

@@ -5,16 +5,19 @@
 
 A deletion that was killed is known by its mark and goes on. A folder that holds anything but is no
 table is refused, and so is a table with another one in it, whose files would go as well.
+
+The operator leaves in a table the attempt records of its actions (`transaction.fencing`), which no
+other program has. So a table that has some was managed by it, and may be yet.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 
 from hoodie import environment, errors
 from hoodie.storage import protocol
 from hoodie.timeline import table_properties
-from hoodie.transaction import client, manager, table_lock
+from hoodie.transaction import authors, client, layout, manager, table_lock
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,17 @@ def check_alone(storage: protocol.Storage) -> list[protocol.FileInfo]:
                 f"{storage.uri} is not deleted: another table is in it, at {other}"
             )
     return infos
+
+
+def actions_of_operator(infos: Iterable[protocol.FileInfo]) -> list[str]:
+    """Return the operator's actions of which a table has a record, by name; none if it had none.
+
+    Args:
+        infos: The table's files.
+    """
+    prefix = f"{layout.ATTEMPTS}/"
+    names = (each.path.removeprefix(prefix) for each in infos if each.path.startswith(prefix))
+    return sorted(action for action in map(authors.action_of, names) if action is not None)
 
 
 def check_remnant(storage: protocol.Storage) -> None:

@@ -51,6 +51,12 @@ class Author:
         return "an unnamed writer"
 
 
+def action_of(record_name: str) -> str | None:
+    """Return the action whose attempt record has a name; None for that of a writer."""
+    kind, _, text = record_name.partition("-")
+    return urllib.parse.unquote(text) if kind == "action" else None
+
+
 def extra_metadata(author: Author, write_id: str, batch_id: str | None = None) -> dict[str, str]:
     """Return what an author puts into the extra metadata of its instants."""
     ids = {

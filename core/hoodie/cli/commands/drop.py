@@ -1,6 +1,7 @@
 """`hoodie drop`: a table is deleted, with all of its files."""
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import drops
 from hoodie.services import dropping
+from hoodie.storage import protocol
 from hoodie.transaction import authors, manager
 
 DETAILS = """All files below the table's root are deleted, those of savepoints as well, and nothing
@@ -17,7 +19,10 @@ a writer or service of the table is alive, and where another table lies in this 
 interrupted, the same command continues.
 
 A table that a HudiTable of the operator describes is dropped by deleting that, with deletionPolicy
-Delete: its writers would otherwise continue, and the table might be created again.
+Delete: its writers would otherwise continue, and the table might be created again. The command
+refuses a table in which actions of the operator have left their records, unless --unmanaged says
+that there is no HudiTable any more. Writers of the operator leave none: of a table that had no
+actions it does not know.
 """
 EXAMPLES = """Examples:
 
@@ -27,7 +32,7 @@ EXAMPLES = """Examples:
 """
 
 
-def drop(
+def drop(  # noqa: PLR0913 - a parameter an option
     uri: options.TableUri,
     *,
     name: Annotated[
@@ -36,6 +41,14 @@ def drop(
             metavar="NAME", help="The table's name, to confirm.", show_default="asked at a terminal"
         ),
     ] = None,
+    unmanaged: Annotated[
+        bool,
+        typer.Option(
+            "--unmanaged",
+            metavar="",
+            help="The operator has run actions on the table, and has no HudiTable of it any more.",
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Delete nothing; show what would be.")
     ] = False,
@@ -64,6 +77,9 @@ def drop(
         files=len(infos),
         bytes=sum(info.size_bytes for info in infos),
     )
+    managed = _managed(infos) if opened is not None and not unmanaged else ""
+    if managed and not dry_run:
+        raise errors.InvalidInputError(f"{storage.uri} is not deleted: {managed}")
     if not dry_run:
         if opened is not None:
             _confirm(opened.config.name, drops.sizes(shown), name)
@@ -78,6 +94,20 @@ def drop(
         output.document(shown)
     else:
         output.line(drops.line(shown))
+    if managed:
+        output.note(f"note: {managed}")
+
+
+def _managed(infos: Sequence[protocol.FileInfo]) -> str:
+    """Return why a table may have a HudiTable; empty if nothing says so."""
+    actions = dropping.actions_of_operator(infos)
+    if not actions:
+        return ""
+    more = f" and {len(actions) - 1} more" if len(actions) > 1 else ""
+    return (
+        f"the operator has run actions on it ({actions[0]}{more}). Delete its HudiTable, with "
+        "deletionPolicy Delete; if there is none any more, add --unmanaged"
+    )
 
 
 def _confirm(wanted: str, sizes: str, given: str | None) -> None:
