@@ -389,9 +389,18 @@ class Fleet:
                     return
                 if service.random.uniform() < DROP_RATE:
                     self.world.drop_index(service)
+            except errors.InvalidInputError as error:
+                self._check_repeated(service, error)
+                if is_last:
+                    return
             except self.transient as error:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(2.0)
+
+    def _check_repeated(self, service: Client, error: errors.InvalidInputError) -> None:
+        """A key is in two file groups: nothing is promised of what came after the lock was lost."""
+        assert self.world.late, error
+        self.time.note(f"{service.author}: {error.kind}: {error}")
 
     @property
     def _may_lack_changes(self) -> bool:
@@ -536,7 +545,12 @@ class Fleet:
 
     def _end_builds(self) -> None:
         if self.plan.indexers:
-            self.world.build_index(self.world.writer("last indexer"))
+            service = self.world.writer("last indexer")
+            try:
+                self.world.build_index(service)
+            except errors.InvalidInputError as error:
+                self._check_repeated(service, error)
+                return
             # Beside other engines it may be ready, and its action given up.
             self.world.check_index(builds_min=int(self.plan.is_lying), builds_max=BUILDS_MAX)
 

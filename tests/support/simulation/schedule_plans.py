@@ -285,8 +285,6 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
             crash_rate=plan.crash_rate / 2,
             failure_rate=plan.failure_rate / 2,
             pause_rate=plan.pause_rate / 2,
-            # What is published after its lock was lost may bring a key twice into an increment.
-            pulls=plan.pulls and plan.is_lying,
         )
         if seed in STATISTICS_BUILT:
             plan = replace(plan, indexes_statistics=True)
