@@ -406,21 +406,23 @@ class Meeting:
         return [each for each in self.stranger.columns if each.name not in kept]
 
     def _merge_column(self, step: strangers.Step, rows: pa.Table) -> None:
-        """Have some rows take a column from another one, whatever the others are."""
+        """Have some rows take a column of new ones, and leave the others as they are."""
         name, free = self.made.name, self._changeable()
         changed = free[step.ts % len(free)].name
         fields = [each for each in (self.made.ordering or "").split(",") if each]
-        taken = ", ".join([*(f"{each} AS of_{each}" for each in self.key), *fields])
-        pairs = " AND ".join(f"t.{each} = s.of_{each}" for each in self.key)
-        updates = ", ".join(f"{each} = s.{each}" for each in [changed, *fields])
-        where = _where(self.key[0], rows)
+        source = self.folder / f"merged-{step.ts}.parquet"
+        pq.write_table(rows, source, coerce_timestamps="us", store_schema=False)
+        # A source that is the table itself Apache Hudi does not resolve.
+        self.judge.execute(
+            f"CREATE OR REPLACE TEMPORARY VIEW new_{name} USING parquet OPTIONS (path '{source}')"
+        )
+        taken = ", ".join(dict.fromkeys([*self.key, *fields]))
+        pairs = " AND ".join(f"t.{each} = s.{each}" for each in self.key)
+        updates = ", ".join(f"t.{each} = s.{each}" for each in fields)
         self._sql(
-            f"MERGE INTO {name} t USING (SELECT {taken}, new.{changed} FROM {name} CROSS JOIN "
-            f"(SELECT {changed} FROM {name} LIMIT 1) new WHERE {where}) s "
-            f"ON {pairs} WHEN MATCHED THEN UPDATE SET {updates}"
-            if not fields
-            else f"MERGE INTO {name} t USING (SELECT {taken}, {changed} FROM {name} WHERE {where}) "
-            f"s ON {pairs} WHEN MATCHED THEN UPDATE SET {updates}"
+            f"MERGE INTO {name} t USING (SELECT {taken}, {changed} AS new_one FROM new_{name}) s "
+            f"ON {pairs} WHEN MATCHED THEN UPDATE SET t.{changed} = s.new_one"
+            + (f", {updates}" if updates else "")
         )
 
     def _alter(self, step: strangers.Step) -> None:
