@@ -74,8 +74,8 @@ other engine writes.
 
 Each figure is of a process of its own: seconds of the step, the table opened in them, then in
 brackets the seconds of the whole process, and the peak of its resident memory in MiB. Medians of
-{repeat}, the sides in turn, in one environment, without pandas. This project imports most of itself
-when a table is first opened, so its steps have that in them (Imports, below). The filter keeps 4 %
+{repeat}, the sides in turn, in one environment, without pandas. This project imports of itself
+what a step needs, so its steps have that in them (Imports, below). The filter keeps 4 %
 of the rows and reads 5 columns. The extensions of DuckDB for Delta and Iceberg are fetched from a
 server and not used: DuckDB reads these tables through Arrow, as it reads this project's. Polars has
 readers of its own for both.
