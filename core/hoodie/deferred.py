@@ -4,9 +4,9 @@
         from hoodie.maintenance.cleaning import service as cleaning
 
 `cleaning` is the module, whose code runs when something of it is asked for. So a program that reads
-a table does not import, by `table`, all else that one can do with it. of types and of layers see
-such imports as they see others. A module that names types of deferred ones in its signatures begins
-with `from __future__ import annotations`, without which `def` would ask for them.
+a table does not import, by `table`, all else that one can do with it. Checks of types and of layers
+see such imports as they see others. A module that names types of deferred ones in its signatures
+begins with `from __future__ import annotations`, without which `def` would ask for them.
 
 Only modules of this project are deferred, no packages, and nothing that others import.
 
