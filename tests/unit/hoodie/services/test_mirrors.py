@@ -72,10 +72,11 @@ def test_other_readers_of_hudi_pass_a_mirror_by(tmp_path: Path) -> None:
     table = trips(tmp_path / "t")
     table.upsert([*rows("1"), *rows("2", city="Rome")])
     mirror(table)
-    mirror(table, catalog=values.Catalog(name=f"sqlite:///{tmp_path}/c.db", table="a.b"))
+    catalog = values.Catalog(name=f"sqlite:///{tmp_path}/c.db", table="a.b")
+    mirror(table, catalog=catalog)
     other = hudi.HudiTableBuilder.from_base_uri(str(tmp_path / "t")).build()
     assert sum(each.num_rows for each in other.read()) == 2
-    assert table._target.storage.names("metadata/a-b")
+    assert table._target.storage.names(states.folder_of(catalog.consumer))
 
 
 def test_what_has_not_changed_is_not_mirrored_twice(tmp_path: Path) -> None:
