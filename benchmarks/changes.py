@@ -199,7 +199,10 @@ class Made:
             yield Step(
                 name=change_figures.COMPUTED, ours=partial(self._changes, first, more), theirs=None
             )
-        yield Step(name=change_figures.HISTORY, ours=partial(self._history, first), theirs=None)
+        changed = opened.changes(before.requested_time, columns=["id", "part"]).read().read_all()
+        row = changed.slice(0, 1).to_pylist()[0]
+        of_one = partial(self._history, first, row["id"], row["part"])
+        yield Step(name=change_figures.HISTORY, ours=of_one, theirs=None)
 
     def _read(self, as_of: str | None = None) -> int:
         return _count(self.open().read(as_of=as_of))
@@ -215,9 +218,8 @@ class Made:
         columns = [*more, *opened.schema.arrow.names]
         return _count(opened.change_data(since.requested_time, columns=columns).read())
 
-    def _history(self, since: instants.Instant) -> int:
-        key = _keys(np.array([0]))[0]
-        found = self.open().history(key, partition="p0", since=since.requested_time)
+    def _history(self, since: instants.Instant, key: str, partition: str) -> int:
+        found = self.open().history(key, partition=partition, since=since.requested_time)
         return _count(found.read())
 
 
