@@ -247,7 +247,7 @@ def _requested_end(
     ends = [] if until is None else [until]
     pending = [each.requested_time for each in timeline.pending_of(*instants.WRITES)]
     if pending:
-        ends.append(instants.format_time(instants.parse_time(min(pending)) - 1))
+        ends.append(instants.previous_time(min(pending)))
     return min(ends, default=None)
 
 
