@@ -10,9 +10,9 @@ begins with `from __future__ import annotations`, without which `def` would ask 
 
 Only modules of this project are deferred, no packages, and nothing that others import.
 
-Threads: each module runs once, and whoever asks for something of it meanwhile waits. A thread that
-waits for one holds others only whose code imports it, directly or not. Since no modules go in a
-circle (`make check`), no thread waits for itself.
+Threads: the code of a module runs once. A thread that uses the module meanwhile waits for the lock
+of that module. It holds the locks of modules only that import this one, directly or not. Since
+there are no circular imports (`make check`), there is no deadlock.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class _Deferred(ModuleType):
     """A module whose code has not run to its end."""
 
     def __getattribute__(self, name: str) -> object:
-        # The machinery of imports, and whoever looks through all modules, asks for such names.
+        # The import system reads such names, and so does code that goes through sys.modules.
         if not (name.startswith("__") and name.endswith("__")):
             _run(self)
         return ModuleType.__getattribute__(self, name)

@@ -50,7 +50,7 @@ def kill_all(process: subprocess.Popen[bytes]) -> None:
                 os.kill(each, signal.SIGKILL)
         return not members
 
-    # One that is told to end holds its requests for a moment yet.
+    # A process that gets SIGKILL is not gone at once.
     wait_until(is_gone, "the driver and all that it has started are gone", WAIT_S)
     process.wait(WAIT_S)
 

@@ -1,7 +1,7 @@
 """Times of many writes as each task of a read is sent them: a fifth of their text.
 
-Processes that read a part of a table are told which writes count. That is some 40 bytes for each
-write of the timeline, and of a range of increments 20 more, for each task: of 5,000 writes and a
+Each task of a read gets the completion times of all writes. That is some 40 bytes for each write of
+the timeline, and of a range of increments 20 more, for each task: of 5,000 writes and a
 thousand tasks 200 MB. Most digits of a time are those of the one before, so that they are
 compressed, once for all tasks that share them.
 """

@@ -49,8 +49,8 @@ Of a stream (`streaming`):
 A partition of a scan is a file slice, or a unit of changes, or some small ones; it is read and
 merged by the core, and handed over as Arrow.
 Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true; Spark's default is
-false. Of streams it pushes none, and it never tells a Python data source which columns a query
-needs: name them in options, the columns also in `.schema(...)`.
+false. For streams it pushes no filters down, and for no Python data source the selected columns:
+name them in options, the columns also in `.schema(...)`.
 
 `df.write.format("hoodie").save(uri)` and `df.writeStream` write a table (`sink`); their options are
 those of `write_options`.
