@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from hoodie.services.mirrors import states
+from hoodie.services.mirrors import names as mirror_names
 from hoodie_operator.api import execution, fields
 
 TABLE_NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -427,7 +427,7 @@ class MirrorCatalog(fields.Block):
     @property
     def consumer(self) -> str:
         """The mirror's consumer."""
-        return states.consumer_of(self.name, self.table)
+        return mirror_names.consumer_of(self.name, self.table)
 
 
 class Mirror(fields.Block):
@@ -462,7 +462,7 @@ class Mirror(fields.Block):
     @property
     def consumer(self) -> str:
         """The mirror's consumer."""
-        return states.CONSUMER if self.catalog is None else self.catalog.consumer
+        return mirror_names.CONSUMER if self.catalog is None else self.catalog.consumer
 
 
 class HudiTableSpec(fields.Block):

@@ -24,7 +24,7 @@ import pydantic
 from hoodie import errors
 from hoodie.maintenance import consumers
 from hoodie.model import instants, json_values, schemas, settings, table_config
-from hoodie.services.mirrors import states
+from hoodie.services.mirrors import names as mirror_names
 from hoodie_operator.api import writer
 from hoodie_operator.reconcile import facts
 
@@ -64,7 +64,7 @@ class TableQuestion:
 
     uri: str
     settings: settings.WriteSettings
-    mirror: str = states.CONSUMER
+    mirror: str = mirror_names.CONSUMER
     known: str = ""
 
 

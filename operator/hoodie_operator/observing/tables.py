@@ -16,6 +16,7 @@ from hoodie.maintenance import consumers
 from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.services import metadata_tables, table_stats
+from hoodie.services.mirrors import names as mirror_names
 from hoodie.services.mirrors import states
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
@@ -57,7 +58,7 @@ class TableTarget:
 
     uri: str
     settings: settings.WriteSettings
-    mirror: str = states.CONSUMER
+    mirror: str = mirror_names.CONSUMER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 
 from hoodie import errors
-from hoodie.services.mirrors import states, values
+from hoodie.services.mirrors import names, states, values
 from hoodie.storage import protocol
 
 _UNNAMED = "default"
@@ -148,7 +148,7 @@ def path_of(storage: protocol.Storage, location: str) -> str:
     if not location.startswith(prefix):
         raise errors.FormatError(
             f"the mirror of {storage.uri} names {location}, which is not in the table: the table "
-            f"was moved or copied; delete its folder {states.FOLDER} to have it mirrored again"
+            f"was moved or copied; delete its folder {names.FOLDER} to have it mirrored again"
         )
     return location.removeprefix(prefix)
 
@@ -227,9 +227,9 @@ def _point(
 class FolderPlace:
     """A mirror in the table's folder alone."""
 
-    folder = states.FOLDER
-    consumer = states.CONSUMER
-    hint = f"{states.FOLDER}/version-hint.text"
+    folder = names.FOLDER
+    consumer = names.CONSUMER
+    hint = f"{names.FOLDER}/version-hint.text"
 
     def __init__(self, storage: protocol.Storage) -> None:
         """Take the table's storage."""
@@ -237,7 +237,7 @@ class FolderPlace:
 
     def load(self) -> iceberg_table.Table | None:
         """Return the newest version, whatever the hint says; a listing and a read."""
-        version = states.newest_version(self._storage.names(states.FOLDER))
+        version = states.newest_version(self._storage.names(names.FOLDER))
         if version is None:
             return None
         content = self._storage.read(states.metadata_path(version))
@@ -326,8 +326,8 @@ class CatalogPlace:
         """Take the table's storage and the catalog."""
         self._storage, self._opened, self._named = storage, opened, named
         self.consumer = named.consumer
-        self.folder = states.folder_of(self.consumer)
-        self.hint = states.catalog_hint_of(self.consumer)
+        self.folder = names.folder_of(self.consumer)
+        self.hint = names.catalog_hint_of(self.consumer)
 
     def load(self) -> iceberg_table.Table | None:
         """Return the mirror by the catalog; None if that has no such table."""

@@ -39,7 +39,7 @@ from hoodie.filegroup import past
 from hoodie.format import file_names
 from hoodie.maintenance import consumers
 from hoodie.model import files, instants, key_generators, moments, partition_columns
-from hoodie.services.mirrors import entries, places, states, values
+from hoodie.services.mirrors import entries, names, places, states, values
 from hoodie.storage import protocol
 from hoodie.timeline import chain, contents
 from hoodie.transaction import manager
@@ -169,10 +169,10 @@ def _check(
         ConflictError: It is further than the table.
     """
     uri = target.storage.uri
-    inside = [each for each in state.partitions if each.split("/")[0] == states.FOLDER]
+    inside = [each for each in state.partitions if each.split("/")[0] == names.FOLDER]
     if inside:
         raise errors.UnsupportedError(
-            f"{uri} has the partition {inside[0]!r}, in the folder {states.FOLDER} where engines "
+            f"{uri} has the partition {inside[0]!r}, in the folder {names.FOLDER} where engines "
             "look for the metadata of an Iceberg table: a table with such a partition cannot be "
             "mirrored"
         )
@@ -193,7 +193,7 @@ def _check(
         )
         raise errors.ConfigurationError(
             f"{uri} has {what} in {place.folder} ({table.metadata_location}): another program "
-            f"commits to it; have it stop, and move the folder {states.FOLDER} away to have the "
+            f"commits to it; have it stop, and move the folder {names.FOLDER} away to have the "
             "table mirrored"
         )
     mirrored = table.properties.get(states.COMPLETION_KEY, "")
@@ -201,7 +201,7 @@ def _check(
         raise errors.ConflictError(
             f"the mirror of {uri} has followed it up to {mirrored}, and its newest instant "
             f"completed at {state.completion_time}: the mirror is of another table that was there, "
-            f"or the table is an older copy; delete the folder {states.FOLDER} to mirror it again"
+            f"or the table is an older copy; delete the folder {names.FOLDER} to mirror it again"
         )
 
 
@@ -428,7 +428,7 @@ def _grow(target: manager.Target, transaction: Any, schema: Schema) -> None:  # 
     except entries.INCOMPATIBLE as error:
         raise errors.UnsupportedError(
             f"the columns of {target.storage.uri} changed in a way that an Iceberg table cannot "
-            f"({error}); delete its folder {states.FOLDER} to have it mirrored again"
+            f"({error}); delete its folder {names.FOLDER} to have it mirrored again"
         ) from error
 
 

@@ -12,7 +12,6 @@ Nothing here needs PyIceberg: how far a mirror is can be read from its metadata,
 Source: docs/mirror.md; docs/adr/0042-an-iceberg-mirror-beside-the-table.md.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -23,14 +22,9 @@ from hoodie.filegroup import snapshots
 from hoodie.model import files, instants, schemas
 from hoodie.read import planning, tasks
 from hoodie.services import definition
+from hoodie.services.mirrors import names
 from hoodie.storage import protocol
 from hoodie.transaction import manager
-
-FOLDER = "metadata"
-"""Where a mirror lies below the table's root: where engines look for metadata of Iceberg."""
-
-CONSUMER = "iceberg-mirror"
-"""The consumer of the mirror in the folder, by which cleaning keeps the files that it names."""
 
 MIRROR_KEY = "hoodie.mirror.version"
 MIRROR_VERSION = "1"
@@ -41,12 +35,7 @@ COMPLETION_KEY = "hoodie.completion-time"
 UNMIRRORED_GROUPS_KEY = "hoodie.unmirrored-file-groups"
 UNMIRRORED_BYTES_KEY = "hoodie.unmirrored-log-bytes"
 
-_CATALOG_HINT = "current-metadata.text"
-"""Names the newest metadata that a catalog took: others may lie beside it that it did not."""
-
 _CATALOG_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\.metadata\.json", re.ASCII)
-_NAME_PARTS = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
-_NAME_LENGTH_MAX = 39
 _METADATA_NAME = re.compile(r"v(\d{1,9})\.metadata\.json", re.ASCII)
 
 
@@ -140,32 +129,7 @@ def _state(target: manager.Target, snapshot: snapshots.Snapshot) -> State:
     )
 
 
-def consumer_of(catalog: str, table: str) -> str:
-    """Return the consumer of a mirror in a catalog.
-
-    Of two mirrors of one table each has its own, and a folder of its own with it (`folder_of`): a
-    run deletes files there that its mirror does not name.
-
-    Args:
-        catalog: As it was given: a name or a URI.
-        table: The mirror's name in the catalog.
-    """
-    plain = _NAME_PARTS.sub("-", table)[:_NAME_LENGTH_MAX]
-    digest = hashlib.sha256(f"{catalog}\n{table}".encode()).hexdigest()[:8]
-    return f"{CONSUMER}.{plain}.{digest}"
-
-
-def folder_of(consumer: str) -> str:
-    """Return where the metadata of a mirror lie, below the table's root."""
-    return f"{FOLDER}/{consumer.removeprefix(CONSUMER)[1:]}".removesuffix("/")
-
-
-def catalog_hint_of(consumer: str) -> str:
-    """Return the file that names the newest metadata of a mirror in a catalog."""
-    return f"{folder_of(consumer)}/{_CATALOG_HINT}"
-
-
-def glance(storage: protocol.Storage, consumer: str = CONSUMER) -> Progress | None:
+def glance(storage: protocol.Storage, consumer: str = names.CONSUMER) -> Progress | None:
     """Return how far a mirror is, by its files; None without one. Two requests.
 
     Args:
@@ -176,16 +140,16 @@ def glance(storage: protocol.Storage, consumer: str = CONSUMER) -> Progress | No
         FormatError: Its metadata are broken, or of an Iceberg table that is no mirror.
     """
     try:
-        if consumer == CONSUMER:
-            newest = newest_version(storage.names(FOLDER))
+        if consumer == names.CONSUMER:
+            newest = newest_version(storage.names(names.FOLDER))
             return None if newest is None else _progress(storage, metadata_path(newest))
-        hint = catalog_hint_of(consumer)
+        hint = names.catalog_hint_of(consumer)
         name = storage.read(hint).decode(errors="replace")
         if _CATALOG_NAME.fullmatch(name) is None:
             raise errors.FormatError(
                 f"{hint} in {storage.uri} names {name!r:.120}, expected metadata of a mirror"
             )
-        return _progress(storage, f"{folder_of(consumer)}/{name}")
+        return _progress(storage, f"{names.folder_of(consumer)}/{name}")
     except errors.NotFoundError:  # Or they are being deleted.
         return None
 
@@ -211,14 +175,14 @@ def _progress(storage: protocol.Storage, path: str) -> Progress:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise errors.FormatError(
             f"{path} in {storage.uri} is not the metadata of a mirror of it ({error!r:.120}): "
-            f"another program has put an Iceberg table there; move the folder {FOLDER} away to "
-            "have the table mirrored"
+            f"another program has put an Iceberg table there; move the folder {names.FOLDER} away "
+            "to have the table mirrored"
         ) from error
 
 
-def newest_version(names: Iterable[str]) -> int | None:
+def newest_version(found: Iterable[str]) -> int | None:
     """Return the newest version of metadata among the names of files; None for none."""
-    return max(map(int, filter(None, map(_version_of, names))), default=None)
+    return max(map(int, filter(None, map(_version_of, found))), default=None)
 
 
 def _version_of(name: str) -> str | None:
@@ -228,4 +192,4 @@ def _version_of(name: str) -> str | None:
 
 def metadata_path(version: int) -> str:
     """Return the path of a version of the metadata, below the table's root."""
-    return f"{FOLDER}/v{version}.metadata.json"
+    return f"{names.FOLDER}/v{version}.metadata.json"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hoodie import errors
 from hoodie.model import instants
-from hoodie.services.mirrors import states
+from hoodie.services.mirrors import names, states
 
 KEPT_DEFAULT = 10
 
@@ -27,7 +27,7 @@ class Catalog:
     @property
     def consumer(self) -> str:
         """The mirror's consumer."""
-        return states.consumer_of(self.name, self.table)
+        return names.consumer_of(self.name, self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ import hoodie
 from hoodie import environment, errors
 from hoodie.model import settings
 from hoodie.services import mirroring
-from hoodie.services.mirrors import states, values
+from hoodie.services.mirrors import names, states, values
 from hoodie.timeline import chain, contents
 from support.tables import every_type, mirrors, restores
 from support.tables.random_histories import COW
@@ -76,7 +76,7 @@ def test_other_readers_of_hudi_pass_a_mirror_by(tmp_path: Path) -> None:
     mirror(table, catalog=catalog)
     other = hudi.HudiTableBuilder.from_base_uri(str(tmp_path / "t")).build()
     assert sum(each.num_rows for each in other.read()) == 2
-    assert table._target.storage.names(states.folder_of(catalog.consumer))
+    assert table._target.storage.names(names.folder_of(catalog.consumer))
 
 
 def test_what_has_not_changed_is_not_mirrored_twice(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_cleaning_keeps_what_kept_snapshots_name(tmp_path: Path) -> None:
     cleaned = table.maintain.clean(keep_versions=1, grace_minutes=0)
     assert cleaned.detail.done
     assert [mirrors.rows(tmp_path / "t", each)[0]["n"] for each in kept] == [2, 3]
-    table.remove_consumer(states.CONSUMER)
+    table.remove_consumer(names.CONSUMER)
     table.maintain.clean(keep_versions=1, grace_minutes=0)
     done = mirror(table, kept=2)
     assert (done.dropped, done.kept, done.is_new) == (1, 1, False)
@@ -422,7 +422,7 @@ def test_a_mirror_in_a_sql_catalog_beside_the_one_in_the_folder(tmp_path: Path) 
     catalog = load_catalog("default", type="sql", uri=uri)
     found = catalog.load_table("lake.trips")
     assert mirrors.in_order(found.scan().to_arrow()) == mirrors.optimized(table)
-    consumer = states.consumer_of(uri, "lake.trips")
+    consumer = names.consumer_of(uri, "lake.trips")
     assert consumer.startswith("iceberg-mirror.lake.trips.")
     assert {each.consumer.name for each in table.consumers()} == {"iceberg-mirror", consumer}
     progress = states.glance(table._target.storage, consumer)

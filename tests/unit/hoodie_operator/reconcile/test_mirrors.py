@@ -6,7 +6,8 @@ import pydantic
 import pytest
 
 from hoodie.contract import job_results, job_specs
-from hoodie.services.mirrors import states, values
+from hoodie.services.mirrors import names as mirror_names
+from hoodie.services.mirrors import values
 from hoodie_operator.api import hudi_table, hudi_table_status, kinds
 from hoodie_operator.reconcile import facts, timelines
 from support.operators import operator_world as ow
@@ -135,7 +136,7 @@ def test_a_mirror_is_in_the_catalog_that_is_declared() -> None:
 
 def test_the_mirror_that_is_declared_is_the_one_that_is_looked_at() -> None:
     catalog = hudi_table.MirrorCatalog(name="glue", table="lake.trips")
-    assert hudi_table.Mirror().consumer == states.CONSUMER
+    assert hudi_table.Mirror().consumer == mirror_names.CONSUMER
     declared = hudi_table.Mirror(catalog=catalog).consumer
     assert declared == values.Catalog(name="glue", table="lake.trips").consumer
 
