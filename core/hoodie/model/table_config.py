@@ -563,7 +563,7 @@ def _version(properties: Mapping[str, str]) -> int:
         if text.isdecimal() and int(text) < min(VERSIONS_READABLE):
             way_out = (
                 ": upgrade it by CALL upgrade_table(table => 'NAME', to_version => 'EIGHT') of "
-                "Spark SQL with Apache Hudi 1"
+                "Spark SQL with Apache Hudi 1 (docs/adopt.md, also where that returns false)"
             )
         raise errors.UnsupportedError(f"table version {text} is not read, expected 8 or 9{way_out}")
     layout = properties.get("hoodie.timeline.layout.version")
