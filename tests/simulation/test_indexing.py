@@ -360,6 +360,51 @@ def test_write_during_which_an_index_is_built_is_in_it(kind: str) -> None:
         check(world)
 
 
+class Rebuilt(At):
+    """As `At`, at any call of a writer once the index was built beside its first data file."""
+
+    is_built = False
+
+    @property
+    def has_happened(self) -> bool:
+        return self._left < 0
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        if process.name != self._name or self.world is None:
+            return Fault.NONE
+        if not self.is_built and is_mutation and not call.partition(" ")[2].startswith("."):
+            self.is_built = True
+            self.world.build_index(self.world.writer("builder"))
+        return super().at(process, call, is_mutation=self.is_built)
+
+
+@pytest.mark.parametrize("kind", ["statistics mor", "shared-statistics-mor", "cow", "keys cow"])
+def test_write_that_was_rolled_back_while_it_was_paused_is_a_conflict(kind: str) -> None:
+    """C1: it looks for what the new index has of its files, which are gone."""
+    ends: set[type[errors.HoodieError]] = set()
+
+    def roll_back(world: World) -> None:
+        take_for_dead(world, "other")
+        world.process("other").pause(2 * SETTINGS.heartbeat_expiry_ms)
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+
+    for number in range(100):
+        fault = Rebuilt(number, roll_back, "other")
+        world = made(fault, kind)
+        try:
+            world.write(world.writer("other"), "b1")
+        except (errors.ConflictError, errors.HeartbeatExpiredError) as error:
+            ends.add(type(error))
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        later_changes(world)
+        schedule_rollback.roll_back_dead(world, world.writer("sweeper"))
+        check(world)
+        if not fault.has_happened:
+            break
+    assert ends
+
+
 @pytest.mark.sample(len(_SAMPLED))
 @covering("kind, is_built_again", list(KINDS), (False, True), first=len(_SAMPLED))
 def test_write_during_which_an_index_is_dropped_completes(kind: str, is_built_again: bool) -> None:

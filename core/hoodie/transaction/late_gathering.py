@@ -84,7 +84,8 @@ def gather(
 ) -> Gathered:
     """Return what the metadata table needs of a write and is not in its stats.
 
-    A file that is gone by now is left out: in the lock scope it is found who took the write back.
+    Of a file that is gone by now no keys or filters are found: in the lock scope it is found who
+    took the write back.
     Requests: those of the footers of base files, if there are bloom filters. Where the table was
     configured anew since the data was prepared, one for the definitions of indexes, and those of a
     read of each file that lacks statistics or keys; for keys also of what a base file replaced.
@@ -96,6 +97,7 @@ def gather(
         config: The table's configuration as it is now.
 
     Raises:
+        NotFoundError: A file that lacks statistics is gone by now.
         FormatError: A file is broken.
         StorageError: The storage failed.
     """

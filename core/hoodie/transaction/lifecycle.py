@@ -520,10 +520,15 @@ class _Commit:
         Raises:
             FormatError: A file is broken, or the metadata table, as long as it is that of the same
                 configuration: indexes are dropped while they are looked into.
+            NotFoundError: A file is gone, though the action may still complete.
+            HoodieError: As `publication.checked`: it was taken back, or over, with its files.
         """
         while True:
             try:
                 self._gather(config)
+            except errors.NotFoundError:
+                self._client.lock.decide(self._check)
+                raise
             except errors.FormatError as error:
                 now = table_properties.load(self._client.storage, self._client.clock)
                 if now == config:
@@ -532,6 +537,9 @@ class _Commit:
                 config = now
             else:
                 return
+
+    def _check(self, scope: table_lock.LockScope) -> None:
+        publication.checked(self._client, scope, self._opened)
 
     def _gather(self, config: table_config.TableConfig) -> None:
         self._late = late_gathering.gather(self._client, self._opened, self._metadata, config)
