@@ -220,7 +220,7 @@ class Front(ABC):
         """
         job = self._job
         options = job.options(commits.Operation.UPSERT, batch_id)
-        return writing.write_rows(job, rows, options, is_counted=count)
+        return self._written(writing.write_rows(job, rows, options, is_counted=count))
 
     def insert(
         self,
@@ -245,7 +245,7 @@ class Front(ABC):
         job = self._job
         operation = commits.Operation.BULK_INSERT if bulk else commits.Operation.INSERT
         options = replace(job.options(operation, batch_id), sort_by=names)
-        return writing.write_rows(job, rows, options)
+        return self._written(writing.write_rows(job, rows, options))
 
     def overwrite(
         self,
@@ -266,7 +266,13 @@ class Front(ABC):
             ConfigurationError: The writer is non-blocking.
             HoodieError: As `upsert`.
         """
-        return writing.overwrite(self._job, rows, replace, batch_id)
+        return self._written(writing.overwrite(self._job, rows, replace, batch_id))
+
+    def _written(self, written: outcomes.Written) -> outcomes.Written:
+        """Take up the columns that a write of this table may have added, or widened."""
+        if written.instant is not None and self._job.adds_columns:
+            self.refresh()
+        return written
 
     def delete(
         self,

@@ -58,6 +58,11 @@ class Job:
         """The table's columns."""
         return self.target.schema.arrow
 
+    @property
+    def adds_columns(self) -> bool:
+        """Whether its writes add columns, and widen types."""
+        return self.writer.transaction.settings.adds_columns
+
     def options(
         self, operation: commits.Operation, batch_id: str | None = None
     ) -> sessions.WriteOptions:

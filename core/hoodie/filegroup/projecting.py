@@ -41,7 +41,8 @@ def _project(rows: pa.Table, column: pa.Field) -> pa.ChunkedArray:
         return _widened(values, column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise errors.FormatError(
-            f"column {column.name!r} is {values.type}, expected {column.type}: {error}"
+            f"column {column.name!r} is {values.type}, expected {column.type}: {error}. If it was "
+            "widened since the table was opened, open it again, or call Table.refresh"
         ) from error
 
 

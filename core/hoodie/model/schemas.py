@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import avro_types
+from hoodie.model import avro_types, column_names, settings
 
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"
@@ -216,22 +216,31 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
             the message names each with both types.
     """
     problems = [
-        f"column {name!r} is there {count} times"
+        f"column {name!r} is there {count} times, expected once"
         for name, count in Counter(data.names).items()
         if count > 1
     ]
     sources = {field.name: field.type for field in data}
     known = set(table.arrow.names)
-    problems += [f"column {name!r} is not in the table" for name in sources if name not in known]
+    problems += [
+        f"column {name!r} is not in the table{column_names.similar(name, known)}"
+        for name in sources
+        if name not in known
+    ]
+    may_evolve = any(name not in known for name in sources)
     for column in table.arrow:
         if column.name in sources and not problems:
             source = sources[column.name]
             if not is_lossless(source, column.type):
                 problems.append(f"column {column.name!r} is {source}, expected {column.type}")
+                may_evolve = True
         elif column.name not in sources and column.name not in may_miss:
             problems.append(f"column {column.name!r} ({column.type}) is missing")
     if problems:
-        raise errors.InvalidInputError(f"the data does not fit the table: {_list(problems)}")
+        hint = f". {settings.ADDS_COLUMNS_KEY}=true adds columns, and widens types"
+        raise errors.InvalidInputError(
+            f"the data does not fit the table: {_list(problems)}{hint if may_evolve else ''}"
+        )
 
 
 def conform(data: pa.Table, table: TableSchema) -> pa.Table:

@@ -99,6 +99,12 @@ def new_table(wish: Wish, schema: schemas.TableSchema, spell: Spell) -> table_co
                     f"{', '.join(schema.arrow.names)}"
                 )
     check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions, spell=spell)
+    if wish.index.is_global and wish.has_partial_updates and not wish.keeps_partitions:
+        raise errors.ConfigurationError(
+            f"{spell('partial_updates')} with {spell('index')} {spelled(wish.index)}: a row that "
+            "moves to another partition is written as a whole, expected "
+            f"{spell('keep_partitions')}, or an index that is not global"
+        )
     if wish.drops_partition_columns and not wish.partition_by:
         raise errors.ConfigurationError(
             f"{spell('drop_partition_columns')} without {spell('partition_by')}: expected the "

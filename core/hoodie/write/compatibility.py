@@ -127,8 +127,8 @@ def _lacking_index(config: table_config.TableConfig, *, is_non_blocking: bool) -
     elif config.has_global_index and config.updates_partitions and config.has_partial_updates:
         # A row that moves would have to be put together from both partitions.
         yield (
-            "records that stay in their partition, or whole ones: it has partial updates and "
-            f"{table_config.PARTITION_UPDATES_KEY}=true"
+            "records that stay in their partition, since it has partial updates: adopt it with "
+            "--keep-partitions, if its Spark writers do the same, or without a global index"
         )
     elif config.index is table_config.IndexKind.CONSISTENT_HASHING and config.bucket_count is None:
         yield f"{table_config.BUCKET_COUNT_KEY}, with which its partitions begin"

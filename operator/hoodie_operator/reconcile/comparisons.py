@@ -20,22 +20,25 @@ _INDEX = (
     table_config.BUCKET_COUNT_KEY,
     table_config.HASH_FIELDS_KEY,
 )
-# Properties that can never change, and what tells of them in messages.
-_COMPARED = (
-    "hoodie.table.name",
-    "hoodie.database.name",
-    "hoodie.table.type",
-    "hoodie.table.version",
-    "hoodie.table.recordkey.fields",
-    "hoodie.table.partition.fields",
-    "hoodie.table.ordering.fields",
-    "hoodie.table.precombine.field",
-    "hoodie.record.merge.mode",
-    "hoodie.table.partial.update.mode",
-    "hoodie.datasource.write.hive_style_partitioning",
-    "hoodie.datasource.write.partitionpath.urlencode",
-    *_INDEX,
-)
+_COMPARED: Mapping[str, str] = {
+    "hoodie.table.name": "tableName",
+    "hoodie.database.name": "database",
+    "hoodie.table.type": "tableType",
+    "hoodie.table.version": "tableVersion",
+    "hoodie.table.recordkey.fields": "keys.recordFields",
+    "hoodie.table.partition.fields": "keys.partitionFields",
+    "hoodie.table.ordering.fields": "keys.orderingFields",
+    "hoodie.table.precombine.field": "keys.orderingFields",
+    "hoodie.record.merge.mode": "merge.mode",
+    "hoodie.table.partial.update.mode": "merge.partialUpdates",
+    "hoodie.datasource.write.hive_style_partitioning": "keys.hiveStyle",
+    "hoodie.datasource.write.partitionpath.urlencode": "keys.urlEncode",
+    table_config.INDEX_KEY: "writeIndex.type",
+    table_config.PARTITION_UPDATES_KEY: "writeIndex.updatesPartitions",
+    table_config.BUCKET_COUNT_KEY: "writeIndex.bucket.count",
+    table_config.HASH_FIELDS_KEY: "writeIndex.bucket.fields",
+}
+"""Properties that can never change, and the fields of a spec that they follow from."""
 
 _IDENTITY = (
     "hoodie.table.name",
@@ -132,11 +135,23 @@ def mismatch(
     """
     is_told = is_taken_over or stored.states_index
     names = [name for name in _COMPARED if is_told or name not in _INDEX]
-    return _differing(wanted, _mismatches(wanted.config, stored, names))
+    differing = _mismatches(wanted.config, stored, names)
+    can_edit = bool(differing) and not is_taken_over
+    return _differing(wanted, differing, way_out=_fields_to_set(differing) if can_edit else "")
+
+
+def _fields_to_set(differing: Sequence[hudi_table_status.PropertyMismatch]) -> str:
+    """Return what to do about a table before a run takes it over, when fields can be edited."""
+    *others, last = dict.fromkeys(_COMPARED.get(each.property, each.property) for each in differing)
+    told = f"{', '.join(others)} and {last}" if others else last
+    return f"; set {told} to what the table has"
 
 
 def _differing(
-    wanted: effective.EffectiveTable, differing: Sequence[hudi_table_status.PropertyMismatch]
+    wanted: effective.EffectiveTable,
+    differing: Sequence[hudi_table_status.PropertyMismatch],
+    *,
+    way_out: str = "",
 ) -> Verdict | None:
     if not differing:
         return None
@@ -146,5 +161,5 @@ def _differing(
     return Verdict(
         state=State.STALLED,
         reason=Reason.IMMUTABLE_MISMATCH,
-        message=f"the table at {wanted.uri} differs: {told}",
+        message=f"the table at {wanted.uri} differs: {told}{way_out}",
     )

@@ -102,6 +102,11 @@ def test_columns_that_make_no_table_are_refused(
             errors.InvalidInputError,
             "record_key is empty",
         ),
+        (
+            {"index": "global-simple", "partial_updates": True},
+            errors.ConfigurationError,
+            "expected keep_partitions, or an index that is not global",
+        ),
         ({"record_key": ["id", "id"]}, errors.InvalidInputError, "'id' is given twice"),
         ({"table_type": "xow"}, errors.InvalidInputError, "expected one of 'mor', 'cow'"),
         ({"index": "hash"}, errors.InvalidInputError, "index is 'hash', expected one of"),

@@ -330,9 +330,18 @@ def test_all_misfits_are_named_at_once() -> None:
     with pytest.raises(errors.InvalidInputError) as raised:
         schemas.check_fits(data, table(("a", pa.string()), ("b", pa.int32()), ("c", pa.int64())))
     assert str(raised.value) == (
-        "the data does not fit the table: column 'a' is there 2 times; column 'x' is not in the "
-        "table; column 'b' (int32) is missing; column 'c' (int64) is missing"
+        "the data does not fit the table: column 'a' is there 2 times, expected once; column 'x' "
+        "is not in the table; column 'b' (int32) is missing; column 'c' (int64) is missing. "
+        "hoodie.datasource.write.reconcile.schema=true adds columns, and widens types"
     )
+
+
+def test_similar_column_is_named_where_one_is_not_there() -> None:
+    data = pa.schema([("id", pa.string()), ("ID", pa.string())])
+    with pytest.raises(
+        errors.InvalidInputError, match="'ID' is not in the table; did you mean 'id'"
+    ):
+        schemas.check_fits(data, table(("id", pa.string())))
 
 
 def test_columns_may_be_missing_where_the_caller_says() -> None:

@@ -165,6 +165,15 @@ def test_existing_table_that_differs_is_refused_by_property(
     assert not here.actions()
 
 
+def test_existing_table_that_differs_is_refused_with_the_fields_to_set() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key)
+    here.change_stored(database="default", bucket_count=8)
+    here.settle()
+    message = here.condition(here.table_key)[2]
+    assert message.endswith("; set database and writeIndex.bucket.count to what the table has")
+
+
 COUNTED: dict[str, Any] = {
     "keys__partitionFields": ["a"],
     "concurrency__mode": "Optimistic",
