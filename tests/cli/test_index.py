@@ -1,5 +1,7 @@
 """`hoodie index`: indexes built beside writers, shown and dropped."""
 
+import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -257,6 +259,30 @@ def test_index_of_a_later_release_is_dropped_by_its_name(
     assert "hoodie index build" not in shown
     assert f"dropped {other}" in fine(hoodie("index", "drop", table, other, *LOCK)).out
     fine(hoodie("write", table, "--input", trips, *LOCK))
+
+
+@pytest.mark.parametrize("lost", ["files", FILTERS])
+def test_metadata_table_that_lost_a_partition_while_an_index_was_built_is_made_again(
+    lost: str, hoodie: Run, table: Path, trips: Path
+) -> None:
+    """Nothing is lost, and the error of the next write says what to do."""
+    with_metadata(hoodie, table, trips)
+    run = run_settings.parse_beside_writers(None, "filesystem")
+
+    def lose(what: str) -> None:
+        if what == "publishing":
+            shutil.rmtree(table / ".hoodie" / "metadata" / lost)
+
+    opened = table_module.open_table(str(table), environment.system())
+    with contextlib.suppress(errors.FormatError):
+        opened.build_index([FILTERS], run.transaction(authors.Author()), lose)
+    written = hoodie("write", table, "--input", trips, *LOCK)
+    is_refused = (written.code, "`hoodie metadata init --rebuild`" in written.err) == (31, True)
+    assert is_refused or written.code == 0
+    fine(hoodie("metadata", "init", table, "--rebuild", *LOCK))
+    fine(hoodie("index", "build", table, FILTERS, *LOCK))
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "validate", table))
 
 
 @pytest.mark.parametrize("content", [b"", b"no plan"])
