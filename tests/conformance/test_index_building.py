@@ -17,7 +17,7 @@ from hoodie import environment, errors, table
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import results
+from hoodie.model import results, table_config
 from hoodie.model.file_statistics import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -26,6 +26,7 @@ from hoodie.model.file_statistics import (
 )
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.timeline import active
+from hoodie.timeline import table_properties as properties
 from hoodie.transaction import authors
 from hoodie.transaction.locks import address_texts
 from hoodie.transaction.manager import TransactionOptions
@@ -480,6 +481,64 @@ def test_writer_of_apache_hudi_whose_option_is_off_drops_the_index(
     build(path, [BLOOM_FILTERS], lambda what: None)
     ours.write(path, rows_of(range(3, 9), 9), "upsert")
     check_shared(judge, path, {"files", COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS})
+
+
+def name_partitions(path: Path, ready: str, inflight: str | None) -> None:
+    """Name the partitions of a metadata table in the table's properties."""
+    env = environment.system()
+    names = {
+        table_config.METADATA_PARTITIONS_KEY: ready,
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY: inflight,
+    }
+    properties.update(env.open_storage(str(path)), names, env.clock, lambda: None)
+
+
+def with_inflight_filters(path: Path) -> dict[str, str]:
+    """Make a table whose bloom filters are inflight; return the options of its writers."""
+    made = TABLES["cow"]
+    shared(path, made)
+    build(path, [BLOOM_FILTERS], lambda what: None)
+    name_partitions(path, "files", BLOOM_FILTERS)
+    return made.shared_options(filesystem_lock())
+
+
+def named_ready(path: Path) -> list[str]:
+    return table_properties(path)["hoodie.table.metadata.partitions"].split(",")
+
+
+def test_writer_of_apache_hudi_whose_option_is_off_does_not_log_to_an_inflight_index(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """J7 of ADR 0032: nor does it drop the index, before that is ready."""
+    path = tmp_path / "table"
+    options = with_inflight_filters(path) | OFF
+    judge.write(path, rows_of(range(9, 15), 7), options)
+    assert (path / ".hoodie" / "metadata" / BLOOM_FILTERS).is_dir()
+    name_partitions(path, f"files,{BLOOM_FILTERS}", None)
+    validated = table.open_table(str(path), environment.system()).validate_metadata()
+    assert [each.path for each in validated.filters], "its files have none there"
+    judge.write(path, rows_of(range(5), 8), options)
+    assert named_ready(path) == ["files"]
+
+
+@pytest.mark.parametrize("option", ["off", "on", "on, streaming"])
+def test_writer_of_apache_hudi_completes_by_the_index_that_became_ready_meanwhile(
+    option: str, judge: Judge, tmp_path: Path
+) -> None:
+    """J7, J8 of ADR 0032: it began while that was inflight, and drops it, or has logged there."""
+    path = tmp_path / "table"
+    options = with_inflight_filters(path)
+    no_statistics = {"hoodie.metadata.index.column.stats.enable": "false"}
+    options |= OFF if option == "off" else {**no_statistics, "hoodie.metadata.index.async": "true"}
+    if option == "on":
+        options |= {"hoodie.metadata.streaming.write.enabled": "false"}
+    with in_flight(judge, path, options, Gate(path=tmp_path / "gate")):
+        name_partitions(path, f"files,{BLOOM_FILTERS}", None)
+    if option == "off":
+        assert named_ready(path) == ["files"]
+        assert not (path / ".hoodie" / "metadata" / BLOOM_FILTERS).is_dir()
+    else:
+        check_shared(judge, path, {"files", BLOOM_FILTERS})
 
 
 @pytest.mark.parametrize("kind", ["mor", "cow"])
