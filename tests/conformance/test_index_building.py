@@ -493,12 +493,15 @@ def name_partitions(path: Path, ready: str, inflight: str | None) -> None:
     properties.update(env.open_storage(str(path)), names, env.clock, lambda: None)
 
 
-def with_inflight_filters(path: Path) -> dict[str, str]:
-    """Make a table whose bloom filters are inflight; return the options of its writers."""
-    made = TABLES["cow"]
+EVERY = (BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS)
+
+
+def with_inflight(path: Path, kind: str) -> dict[str, str]:
+    """Make a table whose indexes are inflight; return the options of its writers."""
+    made = TABLES[kind]
     shared(path, made)
-    build(path, [BLOOM_FILTERS], lambda what: None)
-    name_partitions(path, "files", BLOOM_FILTERS)
+    build(path, EVERY, lambda what: None)
+    name_partitions(path, "files", ",".join(EVERY))
     return made.shared_options(filesystem_lock())
 
 
@@ -506,39 +509,40 @@ def named_ready(path: Path) -> list[str]:
     return table_properties(path)["hoodie.table.metadata.partitions"].split(",")
 
 
+@pytest.mark.parametrize("kind", ["mor", "cow"])
 def test_writer_of_apache_hudi_whose_option_is_off_does_not_log_to_an_inflight_index(
-    judge: Judge, tmp_path: Path
+    kind: str, judge: Judge, tmp_path: Path
 ) -> None:
     """J7 of ADR 0032: nor does it drop the index, before that is ready."""
     path = tmp_path / "table"
-    options = with_inflight_filters(path) | OFF
+    options = with_inflight(path, kind) | OFF
     judge.write(path, rows_of(range(9, 15), 7), options)
-    assert (path / ".hoodie" / "metadata" / BLOOM_FILTERS).is_dir()
-    name_partitions(path, f"files,{BLOOM_FILTERS}", None)
+    assert all((path / ".hoodie" / "metadata" / each).is_dir() for each in EVERY)
+    name_partitions(path, ",".join(("files", *EVERY)), None)
     validated = table.open_table(str(path), environment.system()).validate_metadata()
-    assert [each.path for each in validated.filters], "its files have none there"
+    assert validated.statistics, "its files have none there"
     judge.write(path, rows_of(range(5), 8), options)
     assert named_ready(path) == ["files"]
 
 
+@pytest.mark.parametrize("kind", ["mor", "cow"])
 @pytest.mark.parametrize("option", ["off", "on", "on, streaming"])
 def test_writer_of_apache_hudi_completes_by_the_index_that_became_ready_meanwhile(
-    option: str, judge: Judge, tmp_path: Path
+    kind: str, option: str, judge: Judge, tmp_path: Path
 ) -> None:
     """J7, J8 of ADR 0032: it began while that was inflight, and drops it, or has logged there."""
     path = tmp_path / "table"
-    options = with_inflight_filters(path)
-    no_statistics = {"hoodie.metadata.index.column.stats.enable": "false"}
-    options |= OFF if option == "off" else {**no_statistics, "hoodie.metadata.index.async": "true"}
-    if option == "on":
-        options |= {"hoodie.metadata.streaming.write.enabled": "false"}
+    options = with_inflight(path, kind)
+    options |= OFF if option == "off" else ASYNC
+    if option == "on, streaming":
+        options["hoodie.metadata.streaming.write.enabled"] = "true"
     with in_flight(judge, path, options, Gate(path=tmp_path / "gate")):
-        name_partitions(path, f"files,{BLOOM_FILTERS}", None)
+        name_partitions(path, ",".join(("files", *EVERY)), None)
     if option == "off":
         assert named_ready(path) == ["files"]
-        assert not (path / ".hoodie" / "metadata" / BLOOM_FILTERS).is_dir()
+        assert not any((path / ".hoodie" / "metadata" / each).is_dir() for each in EVERY)
     else:
-        check_shared(judge, path, {"files", BLOOM_FILTERS})
+        check_shared(judge, path, {"files", *EVERY})
 
 
 @pytest.mark.parametrize("kind", ["mor", "cow"])
