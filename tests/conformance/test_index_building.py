@@ -546,6 +546,31 @@ def test_writer_of_apache_hudi_completes_by_the_index_that_became_ready_meanwhil
 
 
 @pytest.mark.parametrize("kind", ["mor", "cow"])
+@pytest.mark.parametrize("option", ["off", "on", "on, streaming"])
+def test_writer_of_apache_hudi_completes_by_the_record_index_that_became_ready_meanwhile(
+    kind: str, option: str, judge: Judge, tmp_path: Path
+) -> None:
+    """J8 of ADR 0032."""
+    made, kept_up, _ = RECORD_SHARED[kind]
+    path = tmp_path / "table"
+    shared(path, made)
+    build(path, [RECORD_INDEX], lambda what: None)
+    name_partitions(path, "files", RECORD_INDEX)
+    options = made.occ_options(filesystem_lock())
+    if option != "off":
+        options |= {**kept_up, **ASYNC}
+    if option == "on, streaming":
+        options["hoodie.metadata.streaming.write.enabled"] = "true"
+    with in_flight(judge, path, options, Gate(path=tmp_path / "gate")):
+        name_partitions(path, f"files,{RECORD_INDEX}", None)
+    if option == "off":
+        assert named_ready(path) == ["files"]
+        assert not (path / ".hoodie" / "metadata" / RECORD_INDEX).is_dir()
+    else:
+        check_keys(judge, path, 15)
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
 def test_index_that_we_drop_beside_apache_hudi_can_be_built_again(
     kind: str, judge: Judge, tmp_path: Path
 ) -> None:
