@@ -1,5 +1,7 @@
 """`hoodie index`: indexes built beside writers, shown and dropped."""
 
+import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from hoodie import environment, errors
 from hoodie import table as table_module
 from hoodie.cli import run_settings
+from hoodie.model import table_config
+from hoodie.timeline import table_properties
 from hoodie.transaction import authors
 from support.tables.command_line import Answer, Run
 
@@ -229,6 +233,72 @@ def test_table_that_other_engines_may_write_gets_an_index(
         assert states(hoodie, table)[FILTERS] == "missing"
 
 
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_index_of_a_later_release_is_dropped_by_its_name(
+    is_shared: bool, hoodie: Run, table: Path, trips: Path
+) -> None:
+    """Until then the table is not written, and the error says what to do."""
+    with_metadata(hoodie, table, trips)
+    if is_shared:
+        fine(hoodie("configure", table, "--foreign-writers", *LOCK))
+    env = environment.system()
+    storage, other = env.open_storage(str(table)), "vector_index_a"
+    names = {table_config.METADATA_PARTITIONS_KEY: f"files,{other}"}
+    table_properties.update(storage, names, env.clock, lambda: None)
+    storage.create(f".hoodie/metadata/{other}/.hoodie_partition_metadata", b"")
+    for what in (("index", "build", table, FILTERS), ("write", table, "--input", trips)):
+        refused = hoodie(*what, *LOCK)
+        assert (refused.code, f"`hoodie index drop TABLE {other}`" in refused.err) == (21, True)
+    assert f"dropped {other}" in fine(hoodie("index", "drop", table, other, *LOCK)).out
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    assert other not in states(hoodie, table)
+    names = {table_config.METADATA_PARTITIONS_INFLIGHT_KEY: other}
+    table_properties.update(storage, names, env.clock, lambda: None)
+    shown = fine(hoodie("index", "status", table)).err
+    assert f"another engine builds {other}: `hoodie index drop" in shown
+    assert "hoodie index build" not in shown
+    assert f"dropped {other}" in fine(hoodie("index", "drop", table, other, *LOCK)).out
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+
+
+@pytest.mark.parametrize("lost", ["files", FILTERS])
+def test_metadata_table_that_lost_a_partition_while_an_index_was_built_is_made_again(
+    lost: str, hoodie: Run, table: Path, trips: Path
+) -> None:
+    """Nothing is lost, and the error of the next write says what to do."""
+    with_metadata(hoodie, table, trips)
+    run = run_settings.parse_beside_writers(None, "filesystem")
+
+    def lose(what: str) -> None:
+        if what == "publishing":
+            shutil.rmtree(table / ".hoodie" / "metadata" / lost)
+
+    opened = table_module.open_table(str(table), environment.system())
+    with contextlib.suppress(errors.FormatError):
+        opened.build_index([FILTERS], run.transaction(authors.Author()), lose)
+    written = hoodie("write", table, "--input", trips, *LOCK)
+    is_refused = (written.code, "`hoodie metadata init --rebuild`" in written.err) == (31, True)
+    assert is_refused or written.code == 0
+    fine(hoodie("metadata", "init", table, "--rebuild", *LOCK))
+    fine(hoodie("index", "build", table, FILTERS, *LOCK))
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "validate", table))
+
+
+@pytest.mark.parametrize("content", [b"", b"no plan"])
+def test_damaged_plan_is_named_with_what_to_do(
+    content: bytes, hoodie: Run, table: Path, trips: Path
+) -> None:
+    with_metadata(hoodie, table, trips)
+    path = table / ".hoodie" / "timeline" / "20260101000000000.indexing.requested"
+    path.write_bytes(content)
+    for what in ("build", "drop"):
+        refused = hoodie("index", what, table, FILTERS, *LOCK)
+        assert (refused.code, f"delete .hoodie/timeline/{path.name}" in refused.err) == (31, True)
+    path.unlink()
+    fine(hoodie("index", "build", table, FILTERS, *LOCK))
+
+
 def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: Path) -> None:
     fine(hoodie("write", table, "--input", trips, *LOCK))
     build = ("index", "build", table)
@@ -239,6 +309,14 @@ def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: P
     fine(hoodie("metadata", "init", table, *LOCK))
     unknown = hoodie(*build, "colstats", *LOCK)
     assert (unknown.code, "expected column_stats, partition_stats, " in unknown.err) == (20, True)
+    empty = hoodie(*build, "", *LOCK)
+    assert (empty.code, "'' is not an index that is built" in empty.err) == (20, True)
+    files = hoodie("index", "drop", table, "files", *LOCK)
+    assert (files.code, "by `hoodie metadata drop`" in files.err) == (20, True)
+    gone = hoodie("index", "drop", table, "colstats", *LOCK)
+    assert (gone.code, "has no index 'colstats'" in gone.err) == (20, True)
+    typed = hoodie(*build, "--expression", "a", "--column", "lower(fare)", *LOCK)
+    assert (typed.code, "expected one of texts\n" in typed.err) == (21, True)
     nothing = hoodie(*build, *LOCK)
     assert (nothing.code, "no index is named" in nothing.err) == (20, True)
     mode = "hoodie.write.concurrency.mode=SINGLE_WRITER"

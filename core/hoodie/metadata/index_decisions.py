@@ -43,10 +43,6 @@ BUILDABLE = (
 
 _VERSION_WITH_PARTITIONED = 9
 
-_NOT_BUILT = {
-    metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -182,22 +178,31 @@ def request_refusal(
     )
 
 
-def names_refusal(
-    names: Sequence[str], *, may_be_dropped: bool = False
-) -> errors.HoodieError | None:
-    """Return why names are not those of indexes that are built, or that are dropped."""
+def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
+    """Return why names are not those of indexes that are built."""
+    for name in names:
+        if name == metadata_table.FILES:
+            return errors.InvalidInputError(
+                f"every metadata table has {name}: make one by `hoodie metadata init`"
+            )
+        if not is_buildable(name):
+            return errors.InvalidInputError(
+                f"{name!r} is not an index that is built, expected {_expected()}"
+            )
+    return _number_refusal(names)
+
+
+def is_buildable(name: str) -> bool:
+    """Return whether a name is one of an index that is built here."""
+    return name in BUILDABLE or is_buildable_of_column(name)
+
+
+def _number_refusal(names: Sequence[str]) -> errors.HoodieError | None:
+    """Return why there are too few names, or too many."""
     if not names:
         return errors.InvalidInputError(f"no index is named, expected {_expected()}")
-    for name in names:
-        if names.count(name) > 1:
-            return errors.InvalidInputError(f"index {name} is named twice")
-        is_other = may_be_dropped and (
-            secondary_indexes.is_one(name) or expression_indexes.is_one(name)
-        )
-        if not (name in BUILDABLE or is_buildable_of_column(name) or is_other):
-            why = _NOT_BUILT.get(name, f"expected {_expected()}")
-            return errors.InvalidInputError(f"index {name} is not built or dropped: {why}")
-    return None
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return None if twice is None else errors.InvalidInputError(f"index {twice} is named twice")
 
 
 def is_buildable_of_column(name: str) -> bool:
@@ -247,7 +252,7 @@ def kind_refusal(
         return None
     return errors.InvalidInputError(
         f"{config.name} has a {name} {kind_text(is_partitioned=has_partitioned)}, and a table has "
-        f"one: drop it by `hoodie index drop {name}`, and build one "
+        f"one: drop it by `hoodie index drop TABLE {name}`, and build one "
         f"{kind_text(is_partitioned=is_partitioned)} then"
     )
 
@@ -343,7 +348,7 @@ def secondary_columns_refusal(
         if asked is not None and there is not None and asked != there:
             return errors.InvalidInputError(
                 f"{name} is of the column {there}, and not of {asked}: drop it first by `hoodie "
-                f"index drop {name}`, or give the other one another name"
+                f"index drop TABLE {name}`, or give the other one another name"
             )
         wanted = secondary_indexes.Definition(partition=name, column=asked or there or "")
         if wanted.column in partition_columns.left_out(config):
@@ -383,7 +388,7 @@ def expressions_refusal(
         if there is not None and str(found) != str(there):
             return errors.InvalidInputError(
                 f"{name} is of {there}, and not of {found}: drop it first by `hoodie index drop "
-                f"{name}`, or give the other one another name"
+                f"TABLE {name}`, or give the other one another name"
             )
         if found.column in partition_columns.left_out(config):
             return errors.UnsupportedError(
@@ -494,8 +499,26 @@ def _lacks_basis(names: Sequence[str], ready: Collection[str]) -> bool:
 def drop_refusal(
     names: Sequence[str], config: table_config.TableConfig
 ) -> errors.HoodieError | None:
-    """Return why indexes cannot be dropped."""
-    refusal = names_refusal(names, may_be_dropped=True)
+    """Return why indexes cannot be dropped.
+
+    What the table has is dropped, also if a later release of Apache Hudi made it.
+    """
+    there = {*config.metadata_partitions, *config.metadata_partitions_inflight}
+    for name in names:
+        if name == metadata_table.FILES:
+            return errors.InvalidInputError(
+                f"the other indexes stand on {name}: drop the metadata table by `hoodie metadata "
+                "drop`"
+            )
+        is_of_column = secondary_indexes.is_one(name) or expression_indexes.is_one(name)
+        # The name is that of a folder, whose files are deleted.
+        is_of_table = name in there and "/" not in name and not name.startswith(".")
+        if not (name in BUILDABLE or is_of_column or is_of_table):
+            return errors.InvalidInputError(
+                f"{config.name} has no index {name!r}, expected one of those that `hoodie index "
+                "status` shows"
+            )
+    refusal = _number_refusal(names)
     if refusal is not None:
         return refusal
     of_files, of_partitions = file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS

@@ -15,7 +15,7 @@ from contextlib import closing
 
 from hoodie import environment, errors
 from hoodie.metadata import index_decisions, index_steps
-from hoodie.model import expression_indexes, instants, secondary_indexes, table_config
+from hoodie.model import instants, secondary_indexes, table_config
 from hoodie.timeline import (
     active,
     index_definitions,
@@ -127,8 +127,7 @@ def give_up(
 def _drop(client: Client, names: Sequence[str]) -> set[str]:
     """Drop ready partitions, and what is left of builds without a plan; return which there were."""
     there: set[str] = set()
-    own = (*filter(secondary_indexes.is_one, names), *filter(expression_indexes.is_one, names))
-    _undefine(client, own)
+    _undefine(client, [name for name in names if name not in index_decisions.BUILDABLE])
 
     def decide(scope: table_lock.LockScope) -> Sequence[str]:
         config = table_properties.load(client.storage, client.clock)

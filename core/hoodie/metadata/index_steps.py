@@ -41,6 +41,7 @@ from hoodie.timeline import (
     index_definitions,
     metadata_timelines,
     table_properties,
+    transitions,
     true_time,
 )
 from hoodie.transaction import (
@@ -124,6 +125,12 @@ def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_dec
             plan = contents.read_indexing_plan(storage, each)
         except errors.NotFoundError:
             plan = plans.Indexing(partitions=())
+        except errors.FormatError as error:
+            path = transitions.path(each.pending_in(instants.State.REQUESTED))
+            raise errors.FormatError(
+                f"the plan of {each} in {storage.uri} is damaged: {error}. Nothing can be built "
+                f"by it: delete {path} and its inflight file once no engine executes it"
+            ) from error
         found.append(index_decisions.Build(instant=each, plan=plan))
     return found
 
@@ -325,7 +332,8 @@ def expressions_of(
         if definition is None:
             raise errors.FormatError(
                 f"the plan to build {each.name} of {config.name} does not define it, expected "
-                f"{secondary_indexes.COLUMN_KEY}: give it up by `hoodie index drop {each.name}`"
+                f"{secondary_indexes.COLUMN_KEY}: give it up by `hoodie index drop TABLE "
+                f"{each.name}`"
             )
         refusal = expression_indexes.column_refusal(definition, columns.arrow, config.name)
         if refusal is not None:
@@ -386,7 +394,8 @@ def secondary_of(
         if column is None:
             raise errors.FormatError(
                 f"the plan to build {each.name} of {client.storage.uri} names no column, expected "
-                f"{secondary_indexes.COLUMN_KEY}: give it up by `hoodie index drop {each.name}`"
+                f"{secondary_indexes.COLUMN_KEY}: give it up by `hoodie index drop TABLE "
+                f"{each.name}`"
             )
         definition = index_definitions.by_column(config, each.name, column)
         refusal = secondary_indexes.column_refusal(definition, columns.arrow, config.name)
@@ -540,7 +549,7 @@ def _with_left(
             kind = index_decisions.kind_text(is_partitioned=not is_partitioned)
             raise errors.ConflictError(
                 f"{client.storage.uri} has files of a record index {kind} that was dropped, such "
-                f"as {ids[0]}: `hoodie index drop {key_changes.RECORD_INDEX}` removes them"
+                f"as {ids[0]}: `hoodie index drop TABLE {key_changes.RECORD_INDEX}` removes them"
             )
         for key_space, numbers in left.by_key_space.items():
             found[key_space] = max(found.get(key_space, 0), 1 + max(numbers))

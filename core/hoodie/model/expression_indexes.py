@@ -92,7 +92,6 @@ def column_refusal(
     if definition.function.result_of(kind) is None:
         return errors.UnsupportedError(
             f"the index {definition.partition} of {table_name} is of {definition}, whose column is "
-            f"of type {kind}, expected one of {definition.function.takes}: drop it by `hoodie "
-            f"index drop TABLE {definition.partition}`"
+            f"of type {kind}, expected one of {definition.function.takes}"
         )
     return None

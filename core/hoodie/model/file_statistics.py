@@ -214,7 +214,8 @@ def wanted(
     for each_expression in expressions:
         refusal = expression_indexes.column_refusal(each_expression, schema, config.name)
         if refusal is not None:
-            raise refusal
+            name = each_expression.partition
+            raise type(refusal)(f"{refusal}: drop it by `hoodie index drop TABLE {name}`")
         data_type = schema.field(each_expression.column).type
         made[each_expression] = _kind_of_expression(each_expression, data_type)
     # Apache Hudi's bloom index fails at a base file without a filter, and its writers may have that

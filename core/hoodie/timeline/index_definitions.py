@@ -174,7 +174,7 @@ def _expression(
     if name not in definitions:
         raise errors.FormatError(
             f"{storage.uri}/{PATH} does not define {name}, which the metadata table has: drop it "
-            f"by `hoodie index drop {name}`"
+            f"by `hoodie index drop TABLE {name}`"
         )
     try:
         return _expression_of(config, name, _object(definitions[name], source), source)
@@ -277,7 +277,7 @@ def _secondary_index(
     if name not in definitions:
         raise errors.FormatError(
             f"{storage.uri}/{PATH} does not define {name}, which the metadata table has: drop it "
-            f"by `hoodie index drop {name}`"
+            f"by `hoodie index drop TABLE {name}`"
         )
     fields = _object(definitions[name], source)
     found = _definition(fields, source)

@@ -395,7 +395,10 @@ def _logs(
         if not ids and partition in building:
             continue
         if not ids:
-            raise errors.FormatError(f"{storage.uri}/{partition} has no file groups")
+            raise errors.FormatError(
+                f"{storage.uri}/{partition} has no file groups, expected those that were made with "
+                "it: rebuild the metadata table by `hoodie metadata init --rebuild`"
+            )
         for place, part in records.split(len(ids)).items():
             group = files.FileGroupId(partition_path=partition, file_id=ids[place])
             logs[group] = part

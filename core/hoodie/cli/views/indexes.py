@@ -221,10 +221,15 @@ def hints(shown: Document) -> list[str]:
     """Return a line for each build that says how far it is, and for what waits for somebody."""
     lines = list(dict.fromkeys(filter(None, map(_progress_line, shown.indexes))))
     waiting = [each for each in shown.indexes if each.state in (_INTERRUPTED, _PLANNED)]
-    if waiting:
-        kind = " --partitioned" if any(each.is_partitioned for each in waiting) else ""
-        words = f"hoodie index build {shown.table} {' '.join(each.name for each in waiting)}{kind}"
+    built = [each for each in waiting if index_decisions.is_buildable(each.name)]
+    if built:
+        kind = " --partitioned" if any(each.is_partitioned for each in built) else ""
+        words = f"hoodie index build {shown.table} {' '.join(each.name for each in built)}{kind}"
         lines.append(f"`{words}` goes on with the build, `hoodie index drop` gives it up")
+    others = [each.name for each in waiting if each not in built]
+    if others:
+        names = " ".join(others)
+        lines.append(f"another engine builds {names}: `hoodie index drop {shown.table} {names}`")
     return lines
 
 

@@ -311,12 +311,12 @@ def test_index_of_an_empty_table_is_built(tmp_path: Path) -> None:
 REFUSALS = {
     "no name": ((), "no index is named"),
     "twice": ((COLUMN_STATS, COLUMN_STATS), "index column_stats is named twice"),
-    "unknown": (("colstats",), "index colstats is not built or dropped: expected column_stats"),
-    "files": (("files",), "every metadata table has it"),
+    "unknown": (("colstats",), "'colstats' is not an index that is built, expected column_stats"),
+    "files": (("files",), "every metadata table has files"),
     "vector index": (("vector_index_a",), "secondary_index_NAME or expr_index_NAME"),
     "expression index": (("expr_index_a",), "expr_index_a was given no expression"),
     "secondary index": (("secondary_index_a",), "has no record_index, expected one"),
-    "secondary index of a bad name": (("secondary_index_a-b",), "is not built or dropped"),
+    "secondary index of a bad name": (("secondary_index_a-b",), "is not an index that is built"),
     "no columns": ((PARTITION_STATS,), "has the columns of column_stats, which is missing"),
 }
 
