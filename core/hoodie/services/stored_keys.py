@@ -127,7 +127,10 @@ def _refusal(
         )
     else:
         option = _hint(config, stored, made)
-        hint = f"state how the table's writers are set by `hoodie adopt URI --key-option {option}`"
+        hint = (
+            f"state how the table's writers are set by `hoodie adopt URI --key-option {option}`, "
+            "or in keys.options of a HudiTable"
+        )
     return errors.ConfigurationError(
         f"{target.storage.uri}: the row {shown:.200} has the {what} {theirs!r:.200}, expected "
         f"{ours!r:.200} of the key generator {key_generators.kind(config)}: {hint}"

@@ -76,7 +76,8 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
     if config.time_zone is None:
         return errors.UnsupportedError(
             f"the timeline of table {config.name} has the local times of its writers, and nothing "
-            "says of which time zone: declare it by `hoodie adopt --time-zone`"
+            "says of which time zone: declare it by `hoodie adopt --time-zone`, or in timeZone of "
+            "a HudiTable"
         )
     for name, value_of in _FIXED.items():
         if value_of(config) != value_of(expected):

@@ -183,7 +183,7 @@ def _rule(properties: Mapping[str, str]) -> Rule:
 def _without(option: str, why: str) -> errors.UnsupportedError:
     return errors.UnsupportedError(
         f"there is no {option}, {why}: state it by `hoodie adopt URI --key-option "
-        f"{key_generators.OPTIONS_PREFIX}{option}=...`"
+        f"{key_generators.OPTIONS_PREFIX}{option}=...`, or in keys.options of a HudiTable"
     )
 
 
