@@ -219,15 +219,15 @@ def in_turn(batch: batches.Batch, config: table_config.TableConfig) -> batches.B
         return batch
     rules = folding.rules_of(config)
     is_whole = not rules.ordering_fields and not rules.fills_nulls
-    ends = np.ones(len(batch.marks), np.bool_) if is_whole else natural(batch, config)
     marks = batch.marks.copy()
     is_kept = np.ones(len(marks), np.bool_)
     for rows in _key_spaces(batch, config):
         encoded = batch.record_keys.take(pa.array(rows)).dictionary_encode()
         keys = encoded.indices.to_numpy()
+        ends = np.ones(len(rows), np.bool_) if is_whole else natural(batch, rows, config)
         last_of = np.full(len(encoded.dictionary), _NEVER, np.int64)
         # Of several assignments to one place the last one counts.
-        last_of[keys[ends[rows]]] = rows[ends[rows]]
+        last_of[keys[ends]] = rows[ends]
         last = last_of[keys]
         follows = (last != _NEVER) & (rows > last)
         marks[rows[follows]] |= batches.CLEARS
@@ -248,18 +248,19 @@ def _key_spaces(batch: batches.Batch, config: table_config.TableConfig) -> Itera
         yield np.sort(np.concatenate(rows))
 
 
-def natural(batch: batches.Batch, config: table_config.TableConfig) -> _Flags:
-    """Return which rows delete in commit order, and not by their place in event time."""
+def natural(batch: batches.Batch, rows: batches.Rows, config: table_config.TableConfig) -> _Flags:
+    """Return which of some rows delete in commit order, and not by a place in event time."""
     assert batch.marks is not None, "a batch of operations has marks"
-    is_delete = (batch.marks & batches.DELETES).astype(np.bool_)
+    is_delete = (batch.marks[rows] & batches.DELETES).astype(np.bool_)
     rules = folding.rules_of(config)
-    if not rules.ordering_fields or not rules.orders_deletes:
+    if not rules.ordering_fields or not rules.orders_deletes or not is_delete.any():
         return is_delete
-    columns = [batch.data.column(name) for name in rules.ordering_fields]
-    if len(columns) == 1:
-        return is_delete & ordering.is_default(columns[0])
+    first, *others = rules.ordering_fields
+    values = batch.data.column(first).take(pa.array(rows))
+    if not others:
+        return is_delete & ordering.is_default(values)
     # Several values together are never a default, and there are all of them or none.
-    return is_delete & ordering.flags(columns[0].is_null())
+    return is_delete & ordering.flags(values.is_null())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +285,7 @@ def turns(batch: batches.Batch, rows: batches.Rows, config: table_config.TableCo
         config: The table's configuration.
     """
     assert batch.marks is not None, "a batch of operations has marks"
-    is_natural = natural(batch, config)[rows]
+    is_natural = natural(batch, rows, config)
     is_cleared = is_natural | (batch.marks[rows] & batches.CLEARS).astype(np.bool_)
     return Turns(cleared=rows[is_cleared], rest=list(runs(batch.marks, rows[~is_natural])))
 

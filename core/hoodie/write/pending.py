@@ -120,7 +120,6 @@ class Pending:
         batch = self._batch
         assert batch.marks is not None, "a batch of operations has marks"
         present = np.sort(np.concatenate([group.rows for group in batch.groups]))
-        natural = composition.natural(batch, self._config)
         for rows, deletes in composition.runs(batch.marks, present):
             places = pa.array(rows)
             ids = pa.chunked_array([self._ids.take(places)])
@@ -135,6 +134,6 @@ class Pending:
             yield changes.DeletedKeys(
                 keys=ids,
                 ordering=tuple(data.column(each) for each in rules.ordering_fields) or None,
-                is_default=natural[rows],
+                is_default=composition.natural(batch, rows, self._config),
                 is_foreign=np.zeros(len(rows), np.bool_),
             )

@@ -18,7 +18,9 @@ from pyarrow import dataset
 import hoodie
 from hoodie import errors
 from hoodie.door import inputs, outcomes
+from hoodie.filegroup import writing
 from hoodie.model import commits, results
+from hoodie.storage import protocol as storage_protocol
 from hoodie.write import streaming
 
 COLUMNS = {
@@ -546,6 +548,56 @@ def test_change_of_another_writer_has_a_transaction_done_again(parted: hoodie.Ta
         tx.update({"n": pc.field("n") + 1}, "n >= 400")
     assert [row["n"] for row in rows_of(parted)] == [401, 1, 501, 3, 7, 5]
     assert len(parted.timeline().completed_writes) == 3
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_transaction_that_dies_while_it_writes_publishes_nothing(
+    tmp_path: Path, kind: Literal["mor", "cow"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = hoodie.create_table(tmp_path / "t", COLUMNS, "id", buckets=3, table_type=kind)
+    table.upsert(ROWS)
+    written: list[str] = []
+
+    def dying(target: writing.FileTarget, name: str) -> storage_protocol.NewFile:
+        written.append(name)
+        if len(written) == 2:
+            raise BoomError
+        return open_file(target, name)
+
+    def do() -> None:
+        with table.transaction("etl", 1) as tx:
+            tx.upsert([{**each, "n": 100} for each in ROWS])
+            tx.delete(keys=["0"])
+            tx.update({"n": 101}, "n = 100")
+
+    open_file = writing._open
+    with monkeypatch.context() as patched:
+        patched.setattr(writing, "_open", dying)
+        with pytest.raises(BoomError):
+            do()
+    assert len(written) >= 2
+    assert rows_of(table) == ROWS
+    do()
+    assert rows_of(table) == [{**each, "n": 101} for each in ROWS[1:]]
+    do()
+    assert table.committed_batches("etl") == {"1"}
+    assert len(table.timeline().completed_writes) == 2
+
+
+def test_non_blocking_writer_does_what_needs_no_look(tmp_path: Path) -> None:
+    hoodie.create_table(tmp_path / "t", COLUMNS, "id", ordering="n", buckets=1)
+    table = hoodie.open_table(tmp_path / "t", concurrency="nbcc", writer_id="w")
+    with table.transaction("etl", 1) as tx:
+        tx.upsert(ROWS)
+        tx.delete(keys=["1"])
+        tx.delete([{"id": "2", "n": 1}, {"id": "3", "n": 9}])
+        tx.upsert([{**ROWS[3], "n": 8}, {**ROWS[1], "f": 7.0, "n": 0}])
+    assert rows_of(table) == [ROWS[0], {**ROWS[1], "f": 7.0, "n": 0}, ROWS[2], *ROWS[4:]]
+    looking = table.transaction("etl", 2).__enter__()
+    looking.upsert(ROWS)
+    looking.update({"f": 1.0}, "n > 3")
+    with pytest.raises(errors.ConfigurationError, match="cannot be updated by a filter"):
+        looking.__exit__(None, None, None)
 
 
 def test_operations_that_one_commit_cannot_hold_are_refused(trips: hoodie.Table) -> None:
