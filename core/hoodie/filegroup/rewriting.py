@@ -114,6 +114,7 @@ def _rewritten(
         pairs=pairs,
         inserts=counts.inserted,
         updates=counts.updated - counts.kept,
+        lost=counts.kept,
         deletes=counts.deleted + counts.missed,
         prev_base_file=base_file.name if base_file else None,
     )

@@ -713,14 +713,15 @@ def test_new_and_updated_rows_are_counted(
         before = {row["id"]: row["n"] for row in rows_of(table)}
         ids = random.sample(range(30), 10)
         rows = [{"id": str(each), "n": random.randrange(100)} for each in ids]
-        done = table.upsert(rows, count=True)
+        # A write that reads the base files counts by itself.
+        done = table.upsert(rows, count=kind == "mor" or step % 2 == 0)
         lost = [row for row in rows if ordering and before.get(str(row["id"]), 0) > row["n"]]
         new = [row for row in rows if row["id"] not in before]
         assert (done.inserted, done.updated) == (len(new), len(rows) - len(new) - len(lost)), step
-        # A rewritten base file has no rows that lost.
-        assert done.unchanged == (len(lost) if kind == "mor" else 0)
+        assert done.unchanged == len(lost), step
         assert not done.findings
-        assert (done.inserted or 0) + (done.updated or 0) + done.unchanged == done.rows
+        # A rewritten base file has no rows that lost.
+        assert done.rows == len(rows) - (len(lost) if kind == "cow" else 0)
 
 
 def test_a_write_that_is_not_counted_is_written(
