@@ -1,5 +1,6 @@
 """Writes of a `Table` by people: rows in any form, one commit each, and what is refused."""
 
+import dataclasses
 import datetime
 import re
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from hoodie.door import inputs, outcomes
 from hoodie.filegroup import writing
 from hoodie.model import commits, results
 from hoodie.storage import protocol as storage_protocol
-from hoodie.write import streaming
+from hoodie.write import sessions, streaming
 
 COLUMNS = {
     "id": pa.string(),
@@ -598,6 +599,18 @@ def test_non_blocking_writer_does_what_needs_no_look(tmp_path: Path) -> None:
     looking.update({"f": 1.0}, "n > 3")
     with pytest.raises(errors.ConfigurationError, match="cannot be updated by a filter"):
         looking.__exit__(None, None, None)
+
+
+def test_deletes_of_a_transaction_are_claimed_beside_non_blocking_writers(tmp_path: Path) -> None:
+    made = hoodie.create_table(tmp_path / "t", COLUMNS, "id", ordering="n", buckets=1)
+    table = hoodie.open_table(tmp_path / "t", concurrency="nbcc", writer_id="w")
+    options = table._job.options(commits.Operation.UPSERT)
+    deletes = commits.Operation.DELETE
+    for columns, expected in ((("id",), True), (("id", "n"), False)):
+        parts = ((commits.Operation.UPSERT, tuple(COLUMNS)), (deletes, columns))
+        composed = dataclasses.replace(options, parts=parts)
+        stream = sessions._stream(made.config, composed, list(COLUMNS))
+        assert stream.is_order_dependent_delete is expected
 
 
 def test_operations_that_one_commit_cannot_hold_are_refused(trips: hoodie.Table) -> None:
