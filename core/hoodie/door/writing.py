@@ -15,13 +15,13 @@ from hoodie.door import inputs, outcomes, writers
 from hoodie.model import column_names, commits, results, schemas, table_config
 from hoodie.services import definition
 from hoodie.transaction import manager
-from hoodie.write import composition, sessions
+from hoodie.write import sessions
 
 with deferred.imports():
     from hoodie.door import expressions, filters
     from hoodie.filegroup import projecting
     from hoodie.model import predicates
-    from hoodie.write import pending
+    from hoodie.write import composition, pending
 
 _PUSHED_MAX = 1000
 """So many record keys at most are looked for by a filter; for more all rows are read."""

@@ -215,8 +215,7 @@ def in_turn(batch: batches.Batch, config: table_config.TableConfig) -> batches.B
         is the last change of the key. If whole rows are merged by commit time there is but one
         change of each key.
     """
-    if batch.marks is None:
-        return batch
+    assert batch.marks is not None, "a batch of operations has marks"
     rules = folding.rules_of(config)
     is_whole = not rules.ordering_fields and not rules.fills_nulls
     marks = batch.marks.copy()

@@ -45,13 +45,13 @@ from hoodie.model import (
 )
 from hoodie.storage import protocol
 from hoodie.transaction import heartbeats, markers
-from hoodie.write import batches, composition, placement
+from hoodie.write import batches, placement
 
 with deferred.imports():
     from hoodie.filegroup import block_decoding, held_keys, reading, rewriting
     from hoodie.index import foreign_groups
     from hoodie.timeline import partition_buckets
-    from hoodie.write import early_conflicts, lookups, tagging
+    from hoodie.write import composition, early_conflicts, lookups, tagging
 
 
 _NO_ROWS: batches.Rows = np.empty(0, np.int64)
@@ -420,7 +420,9 @@ def _placed(
     Their partitions are prepared.
     """
     config = task.config
-    batch = _split(composition.in_turn(batch, config), groups.indexes)
+    if batch.marks is not None:
+        batch = composition.in_turn(batch, config)
+    batch = _split(batch, groups.indexes)
     has_logs_only = not config.is_copy_on_write and not config.looks_keys_up
     adds_files = has_logs_only or task.operation is not commits.Operation.DELETE
     # With a global index rows may be written to other partitions than their own.
