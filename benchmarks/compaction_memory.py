@@ -122,7 +122,7 @@ class Slice:
                 deleted_keys=gone,
                 deleted_ordering=pa.array(self.random.integers(0, 1 << 40, deletes)),
             )
-            stats = writing.write_log_files(self.target(tick), batch, SCHEMA, self.settings)
+            stats = writing.write_log_files(self.target(tick), [batch], SCHEMA, self.settings)
             written += sum(each.size_bytes for each in stats)
 
     def _base(self) -> Iterator[pa.Table]:

@@ -111,7 +111,7 @@ class Bench:
                     deleted_ordering=ordering,
                 )
             return writing.write_log_files(
-                self._target(number, commit), content, self.schema, self.settings
+                self._target(number, commit), [content], self.schema, self.settings
             )
 
         for number, stats in enumerate(self._each(write)):

@@ -543,7 +543,7 @@ class Table(front.Front):
         return results.RowCounts(
             inserted=inserted,
             updated=updated,
-            unchanged=max(0, write.records - inserted - updated),
+            unchanged=max(0, write.records - inserted - updated) + write.lost,
         )
 
     def history(

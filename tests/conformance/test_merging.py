@@ -242,7 +242,7 @@ class Histories:
             deleted_keys=pa.array(deleted, pa.string()),
             deleted_ordering=ordering,
         )
-        return writing.write_log_files(target, content, schema, settings)
+        return writing.write_log_files(target, [content], schema, settings)
 
 
 PARQUET, AVRO = LogBlockFormat.PARQUET, LogBlockFormat.AVRO

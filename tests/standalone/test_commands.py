@@ -249,6 +249,18 @@ def test_manifest_that_does_not_fit_is_told_and_nothing_is_begun(
     assert told in validated.stderr
 
 
+def test_word_in_another_case_is_taken_and_told(place: Place) -> None:
+    place.declare_flights(["left"])
+    place.declare_writer("left", operation="BULK_INSERT")
+    validated = place.command("validate", "-f", str(place.manifests))
+    assert validated.returncode == 0, validated.stderr
+    place_of_word = "Writer-left.yaml, document 1: spec.operation"
+    told = f'{place_of_word}: is "BULK_INSERT", taken for BulkInsert, which an API server expects'
+    assert validated.stderr.splitlines() == [told]
+    differs = place.command("diff", "-f", str(place.manifests), "-o", "json")
+    assert "BULK_INSERT" not in differs.stdout, differs.stderr
+
+
 def test_validation_follows_references_and_keys(place: Place) -> None:
     place.declare_flights(["left"], keys={"recordFields": ["c"]})
     (place.manifests / "LockProvider-lock.yaml").unlink()

@@ -114,6 +114,13 @@ def _predicate(given: object) -> predicates.Predicate:
     )
 
 
+def is_filter(given: object) -> bool:
+    """Return whether something has the form of a filter, and not of rows or keys."""
+    if isinstance(given, str | pc.Expression | predicates.Predicate) or is_triple(given):
+        return True
+    return isinstance(given, list | tuple) and bool(given) and all(map(is_triple, given))
+
+
 def is_triple(given: object) -> bool:
     """Return whether something has the form of a column, a comparison and a value."""
     return (

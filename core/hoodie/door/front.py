@@ -325,7 +325,7 @@ class Front(ABC):
         return writing.update(self._job, values, where, batch_id)
 
     def transaction(self, app_id: str, batch_id: str | int) -> transactions.Transaction:
-        """Return a transaction, to be used in a `with` block: several inputs, one commit, once.
+        """Return a transaction, to be used in a `with` block: several operations, one commit, once.
 
         Args:
             app_id: The writer that batches are counted for.

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from hoodie import deferred, errors
 from hoodie.door import columns
-from hoodie.model import schemas
 from hoodie.write import streaming
 
 with deferred.imports():
@@ -57,34 +56,6 @@ def data_of(given: object, schema: pa.Schema) -> Data:
     if pa.schema(fields).equals(reader.schema):
         return reader
     return pa.RecordBatchReader.from_batches(pa.schema(fields), map(columns.held, reader))
-
-
-def chained(parts: Sequence[Data], schema: pa.Schema) -> Data:
-    """Return the rows of several inputs, one after the other, in the table's types.
-
-    Raises:
-        InvalidInputError: They have different columns, or do not fit the table.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    names = parts[0].schema.names
-    known = schemas.TableSchema(avro="", arrow=schema)
-    for each in parts:
-        schemas.check_fits(each.schema, known, may_miss=schema.names)
-        if set(each.schema.names) != set(names):
-            raise errors.InvalidInputError(
-                f"inputs of one transaction have the columns {', '.join(names)} and "
-                f"{', '.join(each.schema.names)}: expected the same in all of them"
-            )
-    fields = pa.schema([schema.field(name) for name in names])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for each in parts:
-            reader = each.to_reader() if isinstance(each, pa.Table) else each
-            for batch in reader:
-                yield batch.select(names).cast(fields)
-
-    return pa.RecordBatchReader.from_batches(fields, batches())
 
 
 def _in_memory(given: object, schema: pa.Schema) -> pa.Table | None:

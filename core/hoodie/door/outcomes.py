@@ -22,7 +22,7 @@ class Written:
         inserted: Rows that were new; None where the write did not look, as into log files, and was
             not asked to count.
         updated: Rows that replaced others; None likewise.
-        unchanged: Rows that changed nothing (`results.RowCounts`); None unless they were counted.
+        unchanged: Rows that changed nothing (`results.RowCounts`); None likewise.
         files: Files written.
         size_bytes: Their summed size.
         lock_wait_ms: Waited for the table's lock in all.
@@ -97,7 +97,7 @@ def written(
         deleted=result.deletes,
         inserted=result.inserted if rows is None else rows.inserted,
         updated=result.updated if rows is None else rows.updated,
-        unchanged=None if rows is None else rows.unchanged,
+        unchanged=result.unchanged if rows is None else rows.unchanged,
         files=result.file_count,
         size_bytes=result.size_bytes,
         lock_wait_ms=result.lock_wait_ms,

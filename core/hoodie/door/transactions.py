@@ -1,31 +1,34 @@
-"""Several inputs in one commit, which is made once, however often the program runs.
+"""Several operations in one commit, which is made once, however often the program runs.
 
     with trips.transaction("etl", batch_id=42) as tx:
         tx.upsert(today)
-        tx.upsert(corrections)      # of rows with one key the later one counts
+        tx.delete(keys=["7", "9"])
+        tx.update({"fare": 0}, where="city = 'Oslo'")     # sees what the lines above did
+        tx.insert(more)
 
-What was given is written when the block ends, and nothing if it fails. A Hudi action of this
-library does one operation: inputs of different ones are refused.
+They are as if they were done one after the other. What was given is written when the block ends,
+and nothing if it fails. An overwrite is one operation that retires file groups, and nothing can
+be beside it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.door import inputs, outcomes, writing
 from hoodie.model import commits
+from hoodie.write import composition
 
-_NAMES = {
-    commits.Operation.UPSERT: "upsert",
-    commits.Operation.INSERT: "insert",
-    commits.Operation.DELETE: "delete",
-    commits.Operation.INSERT_OVERWRITE_TABLE: "overwrite",
-}
+with deferred.imports():
+    from hoodie.door import filters
 
 
 class Transaction:
-    """Inputs that become one commit at the end of a `with` block.
+    """Operations that become one commit at the end of a `with` block.
 
     Attributes:
         result: What it did; None until the block has ended.
@@ -44,8 +47,7 @@ class Transaction:
         self._job = replace(job, writer=job.writer.named(app_id))
         self._batch_id = batch_id
         self._is_done = is_done
-        self._operation: commits.Operation | None = None
-        self._parts: list[inputs.Data] = []
+        self._steps: list[writing.Step] = []
         self._is_open = False
 
     @property
@@ -54,42 +56,95 @@ class Transaction:
         return self._is_done
 
     def upsert(self, rows: inputs.Rows) -> None:
-        """Insert new rows, and update those whose keys are there."""
-        self._add(commits.Operation.UPSERT, rows)
+        """Insert new rows, and update those whose keys are there.
 
-    def insert(self, rows: inputs.Rows) -> None:
-        """Add rows whose keys are new."""
-        self._add(commits.Operation.INSERT, rows)
-
-    def delete(self, rows: inputs.Rows) -> None:
-        """Delete the rows of some keys; columns of key and partition."""
-        self._add(commits.Operation.DELETE, rows)
-
-    def overwrite(self, rows: inputs.Rows) -> None:
-        """Replace all rows of the table."""
-        self._add(commits.Operation.INSERT_OVERWRITE_TABLE, rows)
-
-    def _add(self, operation: commits.Operation, rows: object) -> None:
-        """Take rows; a stream is read at the end of the block.
+        Args:
+            rows: As of `Table.upsert`; a stream is read when the block ends.
 
         Raises:
-            InvalidInputError: They are no rows; or the transaction does something else already, or
-                has ended.
+            InvalidInputError: They are no rows; or the transaction has an overwrite, or has ended.
         """
+        self._add_rows(commits.Operation.UPSERT, rows)
+
+    def insert(self, rows: inputs.Rows) -> None:
+        """Add rows whose keys are new; beside other operations an upsert.
+
+        Args:
+            rows: As of `upsert`.
+
+        Raises:
+            InvalidInputError: As of `upsert`.
+        """
+        self._add_rows(commits.Operation.INSERT, rows)
+
+    def delete(
+        self,
+        where: filters.Where | inputs.Rows | None = None,
+        *,
+        keys: inputs.Rows | Sequence[object] | None = None,
+    ) -> None:
+        """Delete the rows that a filter keeps, or those of some keys.
+
+        Args:
+            where: As of `Table.scan`, and applied to the rows as the operations before leave them;
+                or rows, which are taken for `keys`.
+            keys: A list of record keys, or rows with the columns of key and partition.
+
+        Raises:
+            InvalidInputError: Both or neither are given, or they are malformed; or as of `upsert`.
+            NotFoundError: The filter names a column that is not there.
+        """
+        self._check(commits.Operation.DELETE)
+        if where is not None and keys is None and not filters.is_filter(where):
+            where, keys = None, where
+        if not self._is_done:
+            self._steps.append(writing.deletion(self._job, where, keys))
+
+    def update(
+        self, values: Mapping[str, writing.Value], where: filters.Where | None = None
+    ) -> None:
+        """Set columns of the rows that a filter keeps.
+
+        Args:
+            values: As of `Table.update`.
+            where: As of `delete`; None for all rows.
+
+        Raises:
+            InvalidInputError: As of `Table.update`; or as of `upsert`.
+            NotFoundError: There is no such column.
+        """
+        self._check(commits.Operation.UPSERT)
+        if not self._is_done:
+            self._steps.append(writing.change(self._job, values, where))
+
+    def overwrite(self, rows: inputs.Rows) -> None:
+        """Replace all rows of the table; nothing else can be in the transaction.
+
+        Args:
+            rows: As of `upsert`.
+
+        Raises:
+            InvalidInputError: As of `upsert`; or the transaction has another operation.
+        """
+        self._add_rows(commits.Operation.INSERT_OVERWRITE_TABLE, rows)
+
+    def _add_rows(self, operation: commits.Operation, rows: object) -> None:
+        self._check(operation)
+        if not self._is_done:
+            data = inputs.data_of(rows, self._job.columns)
+            self._steps.append(composition.Part(operation=operation, rows=data))
+
+    def _check(self, operation: commits.Operation) -> None:
         if not self._is_open:
             raise errors.InvalidInputError(
                 "the transaction is not open: use it in a block, `with table.transaction(...)`"
             )
-        if self._operation not in (None, operation):
-            assert self._operation is not None
+        if self._steps and (operation.replaces or self._steps[0].operation.replaces):
             raise errors.InvalidInputError(
-                f"a transaction with {_NAMES[self._operation]} cannot {_NAMES[operation]} as well: "
-                "one commit does one operation. Use a transaction for each, with batch ids of "
-                "their own"
+                "a transaction with an overwrite cannot do anything else: one commit either "
+                "replaces the table or changes its rows. Give all rows to one overwrite, or use a "
+                "transaction for each operation, with batch ids of their own"
             )
-        self._operation = operation
-        if not self._is_done:
-            self._parts.append(inputs.data_of(rows, self._job.columns))
 
     def __enter__(self) -> Self:
         self._is_open = self.result is None
@@ -107,9 +162,7 @@ class Transaction:
             return
         if self._is_done:
             self.result = outcomes.Written(batch_id=self._batch_id, is_repeated=True)
-        elif self._operation is None:
+        elif not self._steps:
             self.result = outcomes.Written(batch_id=self._batch_id)
         else:
-            rows = inputs.chained(self._parts, self._job.columns)
-            options = self._job.options(self._operation, self._batch_id)
-            self.result = writing.write_rows(self._job, rows, options)
+            self.result = writing.write(self._job, self._steps, self._batch_id)

@@ -19,7 +19,12 @@ from hoodie.write import sessions
 
 with deferred.imports():
     from hoodie.door import expressions, filters
+    from hoodie.filegroup import projecting
     from hoodie.model import predicates
+    from hoodie.write import composition, pending
+
+_PUSHED_MAX = 1000
+"""So many record keys at most are looked for by a filter; for more all rows are read."""
 
 Value: TypeAlias = object | pc.Expression
 """What a column is set to: a literal, or an expression over the columns of the row."""
@@ -62,6 +67,11 @@ class Job:
     def adds_columns(self) -> bool:
         """Whether its writes add columns, and widen types."""
         return self.writer.transaction.settings.adds_columns
+
+    @property
+    def all_columns(self) -> pa.Schema:
+        """The table's columns, after the meta columns."""
+        return pa.schema([*schemas.meta_fields(), *self.columns])
 
     def options(
         self, operation: commits.Operation, batch_id: str | None = None
@@ -115,6 +125,100 @@ def write_rows(
     return job.timed(write, is_counted=is_counted)
 
 
+Step: TypeAlias = "composition.Part | Chosen"
+"""One of the operations of a write: of rows that are given, or that a filter finds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Rows of the table that are changed, or deleted.
+
+    Attributes:
+        found: Which.
+        changes: What their columns are set to; None to delete them.
+    """
+
+    found: filters.Filter
+    changes: Mapping[str, pc.Expression] | None = None
+
+    @property
+    def operation(self) -> commits.Operation:
+        """What it does alone."""
+        return commits.Operation.DELETE if self.changes is None else commits.Operation.UPSERT
+
+
+def write(job: Job, steps: Sequence[Step], batch_id: str | None) -> outcomes.Written:
+    """Do operations one after the other, in one commit; none for nothing to do.
+
+    Raises:
+        InvalidInputError: Rows do not fit the table, or are too many beside a filter.
+        ConfigurationError: The writer is non-blocking, and rows are found by a filter.
+        HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
+    """
+    if len(steps) == 1:
+        return _write_one(job, steps[0], batch_id)
+    options = job.options(commits.Operation.UPSERT, batch_id)
+
+    def write_all() -> results.WriteResult | None:
+        given = [each for each in steps if isinstance(each, composition.Part)]
+        is_empty = all(isinstance(each.rows, pa.Table) and not len(each.rows) for each in given)
+        if len(given) == len(steps) and is_empty:
+            composition.composed(given, job.target.config, job.target.schema)
+            return None
+        return sessions.write_composed(
+            job.target,
+            [_selection(job, each) if isinstance(each, Chosen) else each for each in steps],
+            options,
+            job.env,
+        )
+
+    return job.timed(write_all)
+
+
+def _write_one(job: Job, step: Step, batch_id: str | None) -> outcomes.Written:
+    options = job.options(step.operation, batch_id)
+    if isinstance(step, composition.Part):
+        return write_rows(job, step.rows, options)
+    chosen = step
+
+    def write_chosen() -> results.WriteResult | None:
+        sessions.check_selected(job.target, options)
+        # A write that finds nothing would be rolled back.
+        if not _has_rows(job, [schemas.RECORD_KEY], chosen.found):
+            return None
+        by = sessions.delete_selected if chosen.changes is None else sessions.update_selected
+        return by(job.target, lambda: _selected(job, chosen, None), options, job.env)
+
+    return job.timed(write_chosen)
+
+
+def _selection(job: Job, chosen: Chosen) -> pending.Selection:
+    return pending.Selection(
+        select=lambda before: _selected(job, chosen, before), deletes=chosen.changes is None
+    )
+
+
+def _selected(job: Job, chosen: Chosen, before: pending.Pending | None) -> pa.Table:
+    """Return the rows, as operations before leave them, with what they are set to.
+
+    Raises:
+        ConflictError: Another writer has changed the columns since they were read.
+    """
+    names = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
+    if chosen.changes is not None:
+        _check_columns(job)
+        names += job.columns.names
+    rows = _found(job, names, chosen.found, before)
+    changed = {
+        name: _evaluated(name, change, rows, job.columns.field(name).type)
+        for name, change in (chosen.changes or {}).items()
+    }
+    for name, column in changed.items():
+        position = rows.schema.get_field_index(name)
+        rows = rows.set_column(position, job.columns.field(name), column)
+    return rows
+
+
 def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outcomes.Written:
     """Delete the rows that a filter keeps, or those of some keys.
 
@@ -123,6 +227,16 @@ def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outco
         ConfigurationError: The writer is non-blocking, and rows are deleted by a filter.
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
+    return write(job, [deletion(job, where, keys)], batch_id)
+
+
+def deletion(job: Job, where: object, keys: object) -> Step:
+    """Return the operation that deletes the rows that a filter keeps, or those of some keys.
+
+    Raises:
+        InvalidInputError: Both or neither are given, or they are malformed.
+        NotFoundError: The filter names a column that is not there.
+    """
     if (where is None) == (keys is None):
         raise errors.InvalidInputError("delete: expected either where=... or keys=...")
     listed = list(where) if isinstance(where, list | tuple | set) else []
@@ -130,14 +244,13 @@ def delete(job: Job, where: object, keys: object, batch_id: str | None) -> outco
         raise errors.InvalidInputError(
             f"delete: where is a list of values: expected keys={listed!s:.80}, or a filter"
         )
-    options = job.options(commits.Operation.DELETE, batch_id)
     if keys is not None:
         values = _values(keys)
-        if values is None:
-            return write_rows(job, keys, options)
-        return _delete_keys(job, values, options)
-    full = pa.schema([*schemas.meta_fields(), *job.columns])
-    return _delete_where(job, filters.filter_of(where, full), options)
+        if values is not None:
+            return _deletion_of(job, values)
+        rows = inputs.data_of(keys, job.columns)
+        return composition.Part(operation=commits.Operation.DELETE, rows=rows)
+    return Chosen(found=filters.filter_of(where, job.all_columns))
 
 
 def _values(keys: object) -> list[object] | None:
@@ -155,9 +268,7 @@ def _values(keys: object) -> list[object] | None:
     return None
 
 
-def _delete_keys(
-    job: Job, values: list[object], options: sessions.WriteOptions
-) -> outcomes.Written:
+def _deletion_of(job: Job, values: list[object]) -> Step:
     fields = job.target.config.record_key_fields
     if not fields:
         raise errors.InvalidInputError(
@@ -169,32 +280,11 @@ def _delete_keys(
             f"delete by keys: the record key of {job.target.storage.uri} is {', '.join(fields)}, "
             "expected rows with these columns"
         )
-    if not values:
-        return outcomes.Written()
     rows = inputs.data_of({fields[0]: values}, job.columns)
-    if not job.target.config.partition_fields:
-        return write_rows(job, rows, options)
+    if not values or not job.target.config.partition_fields:
+        return composition.Part(operation=commits.Operation.DELETE, rows=rows)
     # In which partition a key is only a look into the table says.
-    found = filters.filter_of([(fields[0], "in", values)], job.columns)
-    return _delete_where(job, found, options)
-
-
-def _delete_where(
-    job: Job, found: filters.Filter, options: sessions.WriteOptions
-) -> outcomes.Written:
-    names = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
-
-    def select() -> pa.Table:
-        return _selected(job, names, found)
-
-    def write() -> results.WriteResult | None:
-        sessions.check_selected(job.target, options)
-        # A write that finds nothing would be rolled back.
-        if not _has_rows(job, names, found):
-            return None
-        return sessions.delete_selected(job.target, select, options, job.env)
-
-    return job.timed(write)
+    return Chosen(found=filters.filter_of([(fields[0], "in", values)], job.columns))
 
 
 def update(
@@ -208,31 +298,18 @@ def update(
         ConfigurationError: The writer is non-blocking.
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
-    options = job.options(commits.Operation.UPSERT, batch_id)
+    return write(job, [change(job, values, where)], batch_id)
+
+
+def change(job: Job, values: Mapping[str, Value], where: object) -> Chosen:
+    """Return the operation that sets columns of the rows that a filter keeps.
+
+    Raises:
+        InvalidInputError: The values or the filter are malformed, or a value changes a key.
+        NotFoundError: There is no such column.
+    """
     changes = changes_of(values, job.target.config, job.columns)
-    full = pa.schema([*schemas.meta_fields(), *job.columns])
-    found = filters.filter_of(where, full)
-
-    def select() -> pa.Table:
-        _check_columns(job)
-        meta = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
-        rows = _selected(job, [*meta, *job.columns.names], found)
-        changed = {
-            name: _evaluated(name, change, rows, job.columns.field(name).type)
-            for name, change in changes.items()
-        }
-        for name, column in changed.items():
-            position = rows.schema.get_field_index(name)
-            rows = rows.set_column(position, job.columns.field(name), column)
-        return rows
-
-    def write() -> results.WriteResult | None:
-        sessions.check_selected(job.target, options)
-        if not _has_rows(job, [schemas.RECORD_KEY], found):
-            return None
-        return sessions.update_selected(job.target, select, options, job.env)
-
-    return job.timed(write)
+    return Chosen(found=filters.filter_of(where, job.all_columns), changes=changes)
 
 
 def _check_columns(job: Job) -> None:
@@ -331,10 +408,31 @@ def _has_rows(job: Job, columns: Sequence[str], found: filters.Filter) -> bool:
     return any(batch.num_rows for batch in _batches(job, columns, found))
 
 
-def _selected(job: Job, columns: Sequence[str], found: filters.Filter) -> pa.Table:
-    full = pa.schema([*schemas.meta_fields(), *job.columns])
-    fields = pa.schema([full.field(name) for name in columns])
-    return pa.Table.from_batches(_batches(job, columns, found), fields)
+def _found(
+    job: Job, columns: Sequence[str], found: filters.Filter, before: pending.Pending | None
+) -> pa.Table:
+    """Return the rows that a filter keeps, as operations before leave them."""
+    fields = pa.schema([job.all_columns.field(name) for name in columns])
+    batches = _batches(job, columns, found)
+    if before is None:
+        return pa.Table.from_batches(batches, fields)
+    kept = [batch.filter(pc.invert(before.names(batch))) for batch in batches]
+    changed = before.after(_stored(job, before))
+    whole = projecting.project(changed, job.all_columns)
+    if found.predicate is not None:
+        whole = predicates.kept(found.predicate, whole, whole.column_names)
+    kept += [found.kept(batch).select(list(columns)) for batch in whole.to_batches()]
+    return pa.Table.from_batches([batch.cast(fields) for batch in kept], fields)
+
+
+def _stored(job: Job, before: pending.Pending) -> pa.Table:
+    """Return what the table has of the rows that operations before name."""
+    names = [schemas.RECORD_KEY, schemas.PARTITION_PATH, *job.columns.names]
+    fields = pa.schema([job.all_columns.field(name) for name in names])
+    keys = before.keys
+    few = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
+    batches = job.read(names, few if len(keys) <= _PUSHED_MAX else None)
+    return pa.Table.from_batches([batch.filter(before.names(batch)) for batch in batches], fields)
 
 
 def _batches(job: Job, columns: Sequence[str], found: filters.Filter) -> Iterator[pa.RecordBatch]:

@@ -42,7 +42,7 @@ _STAMPS = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 def rewrite(
     target: writing.FileTarget,
     base_file: files.BaseFile | None,
-    batch: writing.LogRows,
+    batch: Sequence[writing.LogRows],
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
     write_settings: settings.WriteSettings,
@@ -52,7 +52,8 @@ def rewrite(
     Args:
         target: Where to.
         base_file: The present one; None where the file group is new.
-        batch: What a log would get; an insert's rows are added without looking for their keys.
+        batch: What a log would get, in this order. Rows of an insert, which nothing may be beside,
+            are added without looking for their keys.
         config: The table's configuration.
         schema: The table's columns.
         write_settings: The codec.
@@ -72,7 +73,7 @@ def rewrite(
 def _rewritten(
     target: writing.FileTarget,
     base_file: files.BaseFile | None,
-    batch: writing.LogRows,
+    batch: Sequence[writing.LogRows],
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
     write_settings: settings.WriteSettings,
@@ -81,13 +82,13 @@ def _rewritten(
     rules = folding.rules_of(config)
     decoder = block_decoding.Decoder.of(config, columns, columns, rules.ordering_fields)
     base_rows = reading.base_rows(target.storage, base_file, columns)
-    changed = decoder.changed(_with_meta_columns(target, batch, columns))
-    if batch.is_insert:
+    if (inserted := _inserted(batch)) is not None:
+        changed = decoder.changed(_with_meta_columns(target, inserted, columns))
         added, counts = _added(
             changed, columns, rules, combines=write_settings.combines_rows_of_inserts
         )
-        if batch.sort_by:
-            added = added.take(sorting.positions(added, batch.sort_by))
+        if inserted.sort_by:
+            added = added.take(sorting.positions(added, inserted.sort_by))
         if target.watch is not None and added.num_rows:
             target.watch(merging.ChangedRows(before=None, after=added))
         stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
@@ -97,7 +98,7 @@ def _rewritten(
             added_keys = added.column(schemas.RECORD_KEY).combine_chunks()
             keys = key_changes.KeyChanges(added=added_keys)
     else:
-        blocks: list[changes.Change] = [changed, *_deletes(batch)]
+        blocks = list(_blocks(target, batch, columns, decoder))
         merge = merging.SliceMerge(blocks, rules, columns, columns.names, stamps=_STAMPS)
         merge.watch = target.watch
         is_watched = target.tracks_keys or target.indexed_columns
@@ -113,9 +114,32 @@ def _rewritten(
         pairs=pairs,
         inserts=counts.inserted,
         updates=counts.updated - counts.kept,
+        lost=counts.kept,
         deletes=counts.deleted + counts.missed,
         prev_base_file=base_file.name if base_file else None,
     )
+
+
+def _inserted(batch: Sequence[writing.LogRows]) -> writing.LogRows | None:
+    """Return the rows of a batch that is an insert."""
+    if not any(each.is_insert for each in batch):
+        return None
+    (inserted,) = batch
+    return inserted
+
+
+def _blocks(
+    target: writing.FileTarget,
+    batch: Sequence[writing.LogRows],
+    columns: pa.Schema,
+    decoder: block_decoding.Decoder,
+) -> Iterator[changes.Change]:
+    """Yield a batch as the blocks of a log would be read."""
+    for each in batch:
+        if each.data.num_rows:
+            yield decoder.changed(_with_meta_columns(target, each, columns))
+        target = replace(target, first_row=target.first_row + each.data.num_rows)
+        yield from _deletes(each)
 
 
 def _stored_columns(schema: schemas.TableSchema) -> pa.Schema:
@@ -204,9 +228,10 @@ class _KeyWatch:
     Rows of other keys stay as they are.
     """
 
-    def __init__(self, batch: writing.LogRows, columns: Sequence[str]) -> None:
-        both = [batch.record_keys, batch.deleted_keys]
-        self._keys = pc.unique(pa.chunked_array([each for each in both if each is not None]))
+    def __init__(self, batch: Sequence[writing.LogRows], columns: Sequence[str]) -> None:
+        both = [keys for each in batch for keys in (each.record_keys, each.deleted_keys)]
+        found = [each for each in both if each is not None]
+        self._keys = pc.unique(pa.chunked_array(found, pa.string()))
         self._columns = columns
         self._before: list[pa.Table] = []
         self._after: list[pa.Table] = []

@@ -12,7 +12,7 @@ format.md: Base files, Log files.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -88,7 +88,7 @@ class FileTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRows:
-    """What a write puts into the log of one file group. No key is both written and deleted.
+    """What a write puts into the log of one file group at once: its rows, then its deletes.
 
     Attributes:
         data: The table's columns, without meta columns.
@@ -159,19 +159,30 @@ def write_kept_deletes(
 
 
 def write_log_files(
-    target: FileTarget, rows: LogRows, schema: schemas.TableSchema, settings: WriteSettings
+    target: FileTarget,
+    changes: Sequence[LogRows],
+    schema: schemas.TableSchema,
+    settings: WriteSettings,
 ) -> tuple[commits.WriteStat, ...]:
     """Write rows and deleted keys to log files; one stat a file, none when there is nothing.
 
     A block holds about `log_block_bytes_max` of data; once a file has `log_file_bytes_max`, what is
     left goes to the next version. One open and one sync a file.
+
+    Args:
+        target: Where to.
+        changes: In the order in which they take place, which is that of their blocks.
+        schema: The table's columns.
+        settings: The format of blocks, and the sizes.
     """
     output = _LogOutput(target, schema, settings)
-    for block in _data_blocks(target, rows, schema, settings):
-        output.add(block)
-    if rows.deleted_keys is not None:
-        for block in _delete_blocks(target, rows.deleted_keys, rows.deleted_ordering, settings):
+    for rows in changes:
+        for block in _data_blocks(target, rows, schema, settings):
             output.add(block)
+        target = replace(target, first_row=target.first_row + rows.data.num_rows)
+        if rows.deleted_keys is not None:
+            for block in _delete_blocks(target, rows.deleted_keys, rows.deleted_ordering, settings):
+                output.add(block)
     return output.close()
 
 

@@ -118,6 +118,8 @@ class WriteStat:
         log_version: Version in the log file's name; None for base-file writes.
         log_blocks: Blocks written.
         prev_base_file: Bare name of the base file that this one replaces in a copy-on-write table.
+        lost: Keys whose rows a base file does not get: its own have greater ordering values. Never
+            on the timeline.
         change_data: What the write changed, beside the base file.
         statistics: Of its columns, for the metadata table; never on the timeline.
         keys: Added and removed ones, for a record index; of several files of one file group the
@@ -142,6 +144,7 @@ class WriteStat:
     log_version: int | None = None
     log_blocks: int = 0
     prev_base_file: str | None = None
+    lost: int = 0
     change_data: tuple[ChangeDataLog, ...] = ()
     statistics: tuple[ColumnStatistics, ...] = ()
     keys: key_changes.KeyChanges | None = None

@@ -46,6 +46,16 @@ class CommitResult:
         return sum(stat.updates for stat in self.stats) if self._has_looked else None
 
     @property
+    def unchanged(self) -> int | None:
+        """Rows that changed nothing, beside those written; None likewise."""
+        return self.lost if self._has_looked else None
+
+    @property
+    def lost(self) -> int:
+        """Rows that were not written to base files, which have rows of greater ordering values."""
+        return sum(stat.lost for stat in self.stats)
+
+    @property
     def _has_looked(self) -> bool:
         return not any(stat.log_files for stat in self.stats)
 
@@ -77,9 +87,9 @@ class RowCounts:
     Attributes:
         inserted: Rows whose keys were new.
         updated: Rows that replaced others.
-        unchanged: Rows written that changed nothing: the table has one of a greater ordering value,
-            the input another of the key, or the row has no other values than before where rows are
-            merged by column.
+        unchanged: Rows that changed nothing: the table has one of a greater ordering value, which a
+            base file then keeps, and log files leave to readers; or a log file has another of the
+            key, or the same values where rows are merged by column.
     """
 
     inserted: int

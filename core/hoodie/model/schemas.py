@@ -265,11 +265,33 @@ def conform(data: pa.Table, table: TableSchema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def with_nulls(table: TableSchema) -> TableSchema:
+    """Return a table's columns, each of which may be null."""
+    return dataclasses.replace(
+        table, arrow=pa.schema([each.with_nullable(True) for each in table.arrow])
+    )
+
+
+def check_nulls(data: pa.Table, table: TableSchema) -> None:
+    """Refuse nulls in columns where the table has none; columns that the data lacks do not count.
+
+    Raises:
+        InvalidInputError: A value is missing.
+    """
+    for field in table.arrow:
+        if field.name in data.column_names:
+            _check_nulls(data.column(field.name), field)
+
+
+def _check_nulls(values: pa.ChunkedArray, field: pa.Field) -> None:
     if not field.nullable and values.null_count:
         raise errors.InvalidInputError(
             f"column {field.name!r} is null in {values.null_count} rows, expected a value in each"
         )
+
+
+def _cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    _check_nulls(values, field)
     try:
         found = values.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -4,7 +4,7 @@ Nothing here touches the table, so a batch that does not fit is refused before a
 Rows keep their order within a file group: of two rows with one key the later is the newer one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +19,19 @@ from hoodie.model import commits, instants, schemas, table_config
 from hoodie.write import keys
 
 NO_BUCKET = -1
+
+MARK = "_hoodie_operator_mark"
+"""The column of rows of several operations that says what each of them does; bits."""
+
+DELETES = 1
+"""The row deletes its key, and says nothing else."""
+
+CLEARS = 2
+"""What came before the row counts no more: its key was deleted in between (`composition`)."""
+
+Marks = npt.NDArray[np.uint8]
+Rows = npt.NDArray[np.int64]
+"""Positions of rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +73,8 @@ class Batch:
             delete, and in several if these hold the key.
         is_by_partition: Whether they are of the buckets that each partition has of its own.
         row_bytes: About how many a row with all columns takes in memory.
+        marks: What each row does, in a batch of several operations; None where the write's one
+            operation says it.
     """
 
     data: pa.Table
@@ -68,6 +83,7 @@ class Batch:
     groups: tuple[GroupRows, ...]
     is_by_partition: bool = False
     row_bytes: float = 0.0
+    marks: Marks | None = None
 
     @property
     def partition_paths(self) -> list[str]:
@@ -80,7 +96,8 @@ class Outline:
     """All of some rows that decides which file groups they are written to; it pickles.
 
     Attributes:
-        rows: For each its record key, its partition, and the columns that were asked for.
+        rows: For each its record key, its partition, its mark if it has one, and the columns that
+            were asked for.
         carried: The columns that the input had.
         data_bytes: Of the rows with all columns, in memory.
     """
@@ -103,7 +120,7 @@ def prepare(
     Args:
         data: Columns of the table in any order. An upsert or insert may lack some where the table
             has partial updates; a delete needs those of key, partition and, to be decided by event
-            time, ordering.
+            time, ordering. Of an upsert with `MARK` some rows delete, and may be null elsewhere.
         config: The table's configuration, which says how records are found.
         schema: The table's columns.
         operation: What will be done with it.
@@ -115,11 +132,17 @@ def prepare(
             is null, or a key or partition value is one that readers would not understand.
         UnsupportedError: The table has no record key, and the rows are more than added.
     """
-    may_miss = _may_miss(config, schema, operation)
-    if fills_columns:
-        may_miss |= _filled(config, schema)
-    schemas.check_fits(data.schema, schema, may_miss=may_miss)
-    _check_ordering(data, config)
+    data, marks = _unmarked(data)
+    check_columns(data.schema, config, schema, operation, fills_columns=fills_columns)
+    if marks is None:
+        check_ordering(data, config)
+    else:
+        fixed = {each.name for each in schema.arrow if not each.nullable}
+        checked = [each for each in data.column_names if each in fixed | {*config.ordering_fields}]
+        rows = data.select(checked).filter(pa.array(marks & DELETES == 0))
+        check_ordering(rows, config)
+        schemas.check_nulls(rows, schema)
+        schema = schemas.with_nulls(schema)
     conformed = schemas.conform(data, schema).combine_chunks()
     if config.record_key_fields:
         record_keys = keys.record_keys(conformed, config)
@@ -134,7 +157,51 @@ def prepare(
         record_keys=record_keys,
         groups=_split(partition_paths, index.tag(record_keys), index.bucket_count),
         row_bytes=conformed.nbytes / max(1, len(conformed)),
+        marks=marks,
     )
+
+
+def check_columns(
+    columns: pa.Schema,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    operation: commits.Operation,
+    *,
+    fills_columns: bool = False,
+) -> None:
+    """Refuse columns with which an operation does not fit its table; arguments as of `prepare`.
+
+    Raises:
+        InvalidInputError: A column is missing, unknown or of another type.
+    """
+    may_miss = _may_miss(config, schema, operation)
+    if fills_columns:
+        may_miss |= _filled(config, schema)
+    schemas.check_fits(columns, schema, may_miss=may_miss)
+
+
+def _unmarked(data: pa.Table) -> tuple[pa.Table, Marks | None]:
+    """Return rows without their marks, and these."""
+    if MARK not in data.column_names:
+        return data, None
+    return data.drop_columns([MARK]), np.asarray(data.column(MARK), np.uint8)
+
+
+def unmarked_names(names: Iterable[str]) -> Sequence[str]:
+    """Return the names of the columns of rows that may have marks, without that of these."""
+    return [name for name in names if name != MARK]
+
+
+def remarked(pieces: Iterable[pa.Table], marks: Marks | None) -> Iterator[pa.Table]:
+    """Yield the pieces of rows with other marks, if there are any, in the order of the rows."""
+    first = 0
+    for piece in pieces:
+        if marks is None:
+            yield piece
+            continue
+        own = pa.array(marks[first : first + piece.num_rows])
+        first += piece.num_rows
+        yield piece.drop_columns([MARK]).append_column(MARK, own)
 
 
 def outline(batch: Batch, columns: Sequence[str]) -> Outline:
@@ -149,10 +216,13 @@ def outline(batch: Batch, columns: Sequence[str]) -> Outline:
     for group in batch.groups:
         codes[group.rows] = paths.index(group.partition_path)
     names = pa.array(paths, pa.string())
+    rows = batch.data.select(columns)
+    if batch.marks is not None:
+        rows = rows.append_column(MARK, pa.array(batch.marks))
     return Outline(
-        rows=batch.data.select(columns)
-        .append_column(schemas.RECORD_KEY, batch.record_keys)
-        .append_column(schemas.PARTITION_PATH, pa.DictionaryArray.from_arrays(codes, names)),
+        rows=rows.append_column(schemas.RECORD_KEY, batch.record_keys).append_column(
+            schemas.PARTITION_PATH, pa.DictionaryArray.from_arrays(codes, names)
+        ),
         carried=batch.carried,
         data_bytes=batch.data.nbytes,
     )
@@ -169,12 +239,14 @@ def of_outlines(outlines: Sequence[Outline], config: table_config.TableConfig) -
     record_keys = rows.column(schemas.RECORD_KEY).combine_chunks()
     partition_paths = rows.column(schemas.PARTITION_PATH).combine_chunks()
     index = tables.index_of(config)
+    data, marks = _unmarked(rows.drop_columns([schemas.RECORD_KEY, schemas.PARTITION_PATH]))
     return Batch(
-        data=rows.drop_columns([schemas.RECORD_KEY, schemas.PARTITION_PATH]),
+        data=data,
         carried=outlines[0].carried,
         record_keys=record_keys,
         groups=_split(partition_paths, index.tag(record_keys), index.bucket_count),
         row_bytes=sum(each.data_bytes for each in outlines) / max(1, len(rows)),
+        marks=marks,
     )
 
 
@@ -192,7 +264,7 @@ def of_stored(
     Raises:
         InvalidInputError: A value is null where the table has none, or an ordering value is.
     """
-    _check_ordering(records, config)
+    check_ordering(records, config)
     record_keys = records.column(schemas.RECORD_KEY).combine_chunks().cast(pa.string())
     partition_paths = records.column(schemas.PARTITION_PATH).combine_chunks()
     index = tables.index_of(config)
@@ -288,8 +360,12 @@ def _filled(config: table_config.TableConfig, schema: schemas.TableSchema) -> fr
     return frozenset(each.name for each in schema.arrow if each.nullable) - needed
 
 
-def _check_ordering(data: pa.Table, config: table_config.TableConfig) -> None:
-    """Refuse null ordering values: Apache Hudi's readers fail on a file group that holds one."""
+def check_ordering(data: pa.Table, config: table_config.TableConfig) -> None:
+    """Refuse null ordering values: Apache Hudi's readers fail on a file group that holds one.
+
+    Raises:
+        InvalidInputError: There are some.
+    """
     for name in config.ordering_fields:
         if name in data.column_names and data.column(name).null_count:
             raise errors.InvalidInputError(

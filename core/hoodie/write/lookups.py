@@ -262,7 +262,7 @@ def _moved(
         batch,
         indexed.tags[tagging.EVERYWHERE],
         how.operation,
-        _deleted_rows(how, batch.data),
+        _deleted_rows(how, batch),
         engine,
     )
     return moved, indexed.looked_up
@@ -320,7 +320,7 @@ def _without_deleted(
 ) -> batches.GroupRows:
     """Return new rows without those of keys of which every row says that it is deleted."""
     rows = pa.array(group.rows)
-    deleted = _deleted_rows(how, batch.data, rows)
+    deleted = _deleted_rows(how, batch, rows)
     if deleted is None:
         return group
     encoded = batch.record_keys.take(rows).dictionary_encode()
@@ -331,16 +331,21 @@ def _without_deleted(
 
 
 def _deleted_rows(
-    how: Lookup, data: pa.Table, rows: pa.Array | None = None
+    how: Lookup, batch: batches.Batch, rows: pa.Array | None = None
 ) -> npt.NDArray[np.bool_] | None:
-    """Return for each of some rows whether it says that it is deleted; None if none does."""
+    """Return for each of some rows whether it deletes its key; None if none does."""
+    marked = None
+    if batch.marks is not None:
+        marks = batch.marks if rows is None else batch.marks[rows.to_numpy()]
+        marked = (marks & batches.DELETES).astype(np.bool_)
     columns = how.schema.arrow
     flags = block_decoding.deleting_columns(how.config) & set(columns.names)
     if not flags:
-        return None
+        return marked
     decoder = block_decoding.Decoder.of(how.config, columns, columns, how.config.ordering_fields)
-    flagged = data.select(sorted(flags))
-    return decoder.deleted_rows(flagged if rows is None else flagged.take(rows))
+    flagged = batch.data.select(sorted(flags))
+    found = decoder.deleted_rows(flagged if rows is None else flagged.take(rows))
+    return marked if found is None else found if marked is None else found | marked
 
 
 class _SmallFiles:

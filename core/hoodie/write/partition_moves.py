@@ -13,7 +13,8 @@ A key whose row was deleted there is new in its partition, unless it would be up
 as long as a file there has the key, Apache Hudi finds it there, too.
 
 Rows of one key in several partitions of a batch are one record: the newest decides which partition
-that is, by event time if the table has it, and those of other partitions are left out.
+that is, by event time if the table has it. Those of other partitions are left out, but with partial
+updates: then what they say of other columns counts.
 
 Of a delete by event time a row of another partition knows nothing: as with Apache Hudi it comes
 back, however old it is. Source: `HoodieIndexUtils.java` (tagGlobalLocationBackToRecords,
@@ -103,6 +104,7 @@ def decided(
             keys=tags.keys.take(pa.array(holder.places)),
             data=batch.data.select(ordering_columns).take(pa.array(newest[holder.places])),
             may_win=is_upsert,
+            clears=_clearing(batch, newest[holder.places]),
         )
         for holder in strays
     ]
@@ -137,6 +139,12 @@ def decided(
     )
 
 
+def _clearing(batch: batches.Batch, rows: _Numbers) -> _Flags:
+    if batch.marks is None:
+        return np.zeros(len(rows), np.bool_)
+    return (batch.marks[rows] & batches.CLEARS).astype(np.bool_)
+
+
 def in_one_partition(batch: batches.Batch, config: table_config.TableConfig) -> batches.Batch:
     """Return a batch whose rows of each key are of one partition: that of the newest of them.
 
@@ -152,10 +160,13 @@ def in_one_partition(batch: batches.Batch, config: table_config.TableConfig) -> 
     number_of_row = np.empty(len(batch.record_keys), np.int64)
     for number, group in enumerate(batch.groups):
         number_of_row[group.rows] = number
-    wanted = number_of_row[newest]
+    present = np.sort(np.concatenate([group.rows for group in batch.groups]))
+    wanted = number_of_row[newest][_places(batch, keys, present)]
+    if not config.has_partial_updates:
+        is_left_out = number_of_row[present] != wanted
+        present, wanted = present[~is_left_out], wanted[~is_left_out]
     groups = [
-        replace(group, rows=group.rows[wanted[_places(batch, keys, group.rows)] == number])
-        for number, group in enumerate(batch.groups)
+        replace(group, rows=present[wanted == number]) for number, group in enumerate(batch.groups)
     ]
     return replace(batch, groups=tuple(group for group in groups if len(group.rows)))
 
@@ -168,11 +179,13 @@ class _Brought:
         keys: Texts, each once.
         data: The ordering values of the newest row of each.
         may_win: Whether that may take the place of the stored one.
+        clears: For each whether it does so in any case, since its key was deleted before.
     """
 
     keys: pa.Array
     data: pa.Table
     may_win: bool
+    clears: _Flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +218,7 @@ def _stored(source: held_keys.KeySource, look: tuple[files.FileSlice, _Brought])
         new = ordering.OrderingValues.of([brought.data.column(name) for name in fields])
         places = np.flatnonzero(is_there)
         stored_rows = np.asarray(row_of.drop_null().to_numpy(), np.int64)
-        is_kept[places] = ~new.at_least(places, stored, stored_rows)
+        is_kept[places] = ~(brought.clears[places] | new.at_least(places, stored, stored_rows))
     return _Stored(is_there=is_there, is_kept=is_kept)
 
 

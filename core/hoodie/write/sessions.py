@@ -5,8 +5,9 @@
     session.commit(written)         all of it is visible, or nothing
     session.abort(...)              instead, when anything failed
 
-`write` does the three for a batch in memory, `delete_selected` and `update_selected` for the
-records that a look at the table finds, `delete_partitions` for whole partitions.
+`write` does the three for rows, `delete_selected` and `update_selected` for the records that a
+look at the table finds, `write_composed` for several of these at once, and `delete_partitions` for
+whole partitions.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ with deferred.imports():
     from hoodie.metadata import upkeep
     from hoodie.timeline import partition_buckets
     from hoodie.write import (
+        composition,
         early_conflicts,
         inserted_keys,
+        pending,
         record_keys,
         replacements,
         schema_conflicts,
@@ -71,6 +74,7 @@ class WriteOptions:
         compaction: Which compactions the writer plans after its commit, if it does.
         sort_by: Columns by which a bulk insert sorts its rows (`filegroup.sorting`); none for the
             order of the batch.
+        parts: Of a write of several operations these and the columns of their rows.
     """
 
     operation: commits.Operation
@@ -80,6 +84,7 @@ class WriteOptions:
     extra: Mapping[str, str] = field(default_factory=dict)
     compaction: compaction_options.CompactionOptions = compaction_options.DEFAULTS
     sort_by: tuple[str, ...] = ()
+    parts: tuple[tuple[commits.Operation, Sequence[str]], ...] = ()
 
     @property
     def replacement(self) -> replacements.Replacement | None:
@@ -383,6 +388,15 @@ def write(
         )
     if options.transaction.settings.adds_columns:
         target = target.grown_to(schema_evolution.merged(target.schema, data.schema))
+    return _write_data(target, data, options, env)
+
+
+def _write_data(
+    target: manager.Target,
+    data: pa.Table | pa.RecordBatchReader,
+    options: WriteOptions,
+    env: environment.Environment,
+) -> results.WriteResult:
     if isinstance(data, pa.Table):
         return _write_batch(target, data, options, env)
     folder = options.transaction.settings.scratch_folder
@@ -397,18 +411,138 @@ def write(
         ) -> list[commits.Written]:
             return streaming.write(task, spooled, target.storage, env.engine, mark)
 
+        columns = batches.unmarked_names(spooled.column_names)
         return retries.until_won(
-            lambda: _write_once(target, write_files, spooled.column_names, options, env),
+            lambda: _write_once(target, write_files, columns, options, env),
             _retries(options, env),
         )
+
+
+def write_composed(
+    target: manager.Target,
+    steps: Sequence[composition.Part | pending.Selection],
+    options: WriteOptions,
+    env: environment.Environment,
+) -> results.WriteResult | None:
+    """Do several operations in one commit, as if they were done one after the other.
+
+    Rows are streamed as by `write`, but where a step selects records by a filter: then they are
+    held in memory, since it sees what the steps before it did.
+
+    Args:
+        target: The table.
+        steps: At least one, none of which replaces file groups.
+        options: How; its operation follows from the steps.
+        env: Time, ids, threads.
+
+    Returns:
+        None, and a rollback, where steps select and there is nothing to write.
+
+    Raises:
+        InvalidInputError: Rows do not fit, or are too many to be held.
+        ConfigurationError: The writer is non-blocking, and a step selects; or an insert that leaves
+            out known keys is beside other operations.
+        UnsupportedError: The table has no record key, and rows are beside other operations.
+        WriteConflictError: It lost each time.
+        HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
+    """
+    write_settings = options.transaction.settings
+    compatibility.check_table(target.config, write_settings.concurrency)
+    parts = [each for each in steps if isinstance(each, composition.Part)]
+    if write_settings.adds_columns:
+        columns = target.schema
+        for part in parts:
+            if not part.deletes:
+                columns = schema_evolution.merged(columns, part.rows.schema)
+        target = target.grown_to(columns)
+    options = replace(
+        options,
+        operation=commits.Operation.UPSERT,
+        parts=tuple((part.operation, part.rows.schema.names) for part in parts),
+    )
+    composition.check(steps, target.config, write_settings)
+    if len(parts) < len(steps):
+        if len(target.added):
+            raise errors.InvalidInputError(
+                f"rows add the columns {', '.join(target.added.names)} in a commit that also "
+                "changes or deletes rows by a filter: add them in a commit of its own"
+            )
+        return _write_in_turn(target, steps, options, env)
+    data, operation = composition.composed(
+        parts, target.config, target.schema, fills_columns=write_settings.adds_columns
+    )
+    return _write_data(target, data, replace(options, operation=operation), env)
+
+
+def _write_in_turn(
+    target: manager.Target,
+    steps: Sequence[composition.Part | pending.Selection],
+    options: WriteOptions,
+    env: environment.Environment,
+) -> results.WriteResult | None:
+    """Do operations of which some select records, once the write has begun."""
+    check_selected(target, options)
+    prepared = _held(target, steps, options)
+
+    def write_once() -> results.WriteResult | None:
+        session = begin(target, options, target.schema.arrow.names, env)
+        if isinstance(session, results.AlreadyCommitted):
+            return session
+        try:
+            batch = _joined(target, prepared)
+        except BaseException:
+            session.abort(has_tasks_left=False)
+            raise
+        if batch is None:
+            session.abort(has_tasks_left=False)
+            return None
+        return _written(session, _files_of(batch, target, env), target, env)
+
+    return retries.until_won(write_once, _retries(options, env))
+
+
+def _held(
+    target: manager.Target,
+    steps: Sequence[composition.Part | pending.Selection],
+    options: WriteOptions,
+) -> Sequence[tuple[batches.Batch | pending.Selection, bool]]:
+    """Return the steps, those with rows ready to be written, and whether each deletes."""
+    found: list[tuple[batches.Batch | pending.Selection, bool]] = []
+    held_bytes = 0
+    for step in steps:
+        if isinstance(step, pending.Selection):
+            found.append((step, step.deletes))
+            continue
+        rows = streaming.held(step.rows, streaming.MEMORY_BYTES - held_bytes)
+        held_bytes += rows.nbytes
+        batch = _prepared(target, rows, replace(options, operation=step.prepared_as))
+        found.append((batch, step.deletes))
+    return found
+
+
+def _joined(
+    target: manager.Target, steps: Sequence[tuple[batches.Batch | pending.Selection, bool]]
+) -> batches.Batch | None:
+    """Return all that steps do, with the records that they select now; None for nothing."""
+    batch: batches.Batch | None = None
+    for step, deletes in steps:
+        after = step
+        if isinstance(after, pending.Selection):
+            config, schema = target.config, target.schema
+            before = None if batch is None else pending.Pending(batch, config, schema)
+            after = batches.of_stored(after.select(before), config, schema)
+        if len(after.record_keys):
+            batch = composition.joined(batch, after, deletes=deletes)
+    return batch
 
 
 def _write_batch(
     target: manager.Target, data: pa.Table, options: WriteOptions, env: environment.Environment
 ) -> results.WriteResult:
     write_files = _files_of(_prepared(target, data, options), target, env)
+    columns = batches.unmarked_names(data.column_names)
     return retries.until_won(
-        lambda: _write_once(target, write_files, data.column_names, options, env),
+        lambda: _write_once(target, write_files, columns, options, env),
         _retries(options, env),
     )
 
@@ -639,8 +773,9 @@ def _stream(
     return compatibility.Stream(
         writer_id=options.transaction.author.writer_id or "",
         columns=tuple(sorted(batches.written_columns(columns, config))),
-        is_order_dependent_delete=compatibility.is_order_dependent_delete(
-            config, options.operation, columns
+        is_order_dependent_delete=any(
+            compatibility.is_order_dependent_delete(config, operation, given)
+            for operation, given in options.parts or ((options.operation, columns),)
         ),
         mode=options.transaction.settings.concurrency,
     )

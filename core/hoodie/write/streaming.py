@@ -112,6 +112,24 @@ def spooled(
             yield Spool(parts, reader.schema)
 
 
+def held(rows: pa.Table | pa.RecordBatchReader, bytes_max: int) -> pa.Table:
+    """Return rows that have to be in memory.
+
+    Raises:
+        InvalidInputError: The input broke off, or takes more than so many bytes.
+    """
+    pieces, found_bytes = [rows.schema.empty_table()], 0
+    for piece in [rows] if isinstance(rows, pa.Table) else _pieces(rows):
+        found_bytes += piece.nbytes
+        if found_bytes > bytes_max:
+            raise errors.InvalidInputError(
+                "rows beside a change by a filter in one commit are held in memory, expected "
+                f"{MEMORY_BYTES >> 20} MiB at most: write them in a commit of their own"
+            )
+        pieces.append(piece)
+    return pa.concat_tables(pieces)
+
+
 def _pieces(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
     """Yield the rows of a reader, some `PIECE_BYTES` at once."""
     waiting: list[pa.RecordBatch] = []
@@ -239,7 +257,7 @@ def _write_placed(
     del outlines
     groups = placed.batch.groups
     owner = routes.owners(groups, len(parts))
-    pieces = map(spool.piece, spool.numbers)
+    pieces = batches.remarked(map(spool.piece, spool.numbers), placed.batch.marks)
     for piece, of_piece in zip(pieces, routes.of_pieces(groups, counts), strict=True):
         for number, rows in routes.routed(piece, of_piece, owner).items():
             parts.add(rows, np.full(rows.num_rows, number, np.int64))

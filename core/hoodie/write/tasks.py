@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -50,7 +51,10 @@ with deferred.imports():
     from hoodie.filegroup import block_decoding, held_keys, reading, rewriting
     from hoodie.index import foreign_groups
     from hoodie.timeline import partition_buckets
-    from hoodie.write import early_conflicts, lookups, tagging
+    from hoodie.write import composition, early_conflicts, lookups, tagging
+
+
+_NO_ROWS: batches.Rows = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +150,9 @@ def prepare(task: WriteTask, data: pa.Table, storage: protocol.Storage) -> batch
 def outline(task: WriteTask, batch: batches.Batch) -> batches.Outline:
     """Return what `place` needs of a batch that was made by `prepare`."""
     config, names = task.config, task.stored_schema.arrow.names
-    wanted = set()
+    wanted = set() if batch.marks is None else {*config.ordering_fields}
     if config.looks_keys_up:
-        wanted = {*config.ordering_fields, *block_decoding.deleting_columns(config), *task.sort_by}
+        wanted |= {*config.ordering_fields, *block_decoding.deleting_columns(config), *task.sort_by}
     batch = batches.in_columns(batch, task.stored_schema)
     return batches.outline(batch, [name for name in names if name in wanted])
 
@@ -416,6 +420,8 @@ def _placed(
     Their partitions are prepared.
     """
     config = task.config
+    if batch.marks is not None:
+        batch = composition.in_turn(batch, config)
     batch = _split(batch, groups.indexes)
     has_logs_only = not config.is_copy_on_write and not config.looks_keys_up
     adds_files = has_logs_only or task.operation is not commits.Operation.DELETE
@@ -534,12 +540,12 @@ def _rewrite_group(
     base_file: files.BaseFile | None,
 ) -> tuple[commits.WriteStat, ...]:
     """Write the next base file of one file group; none where there is nothing to delete from."""
-    if base_file is None and task.operation is commits.Operation.DELETE:
+    changes = _changes(task, batch, group)
+    if base_file is None and not any(each.data.num_rows for each in changes):
         return ()
     based = replace(target, base_instant_time=base_file.instant_time if base_file else None)
-    changes = _changes(task, batch, group)
     if task.settings.merges_inserts and task.operation is commits.Operation.INSERT:
-        changes = replace(changes, is_insert=False)
+        changes = [replace(each, is_insert=False) for each in changes]
     stat = rewriting.rewrite(
         based, base_file, changes, task.config, task.file_schema, task.settings
     )
@@ -573,16 +579,17 @@ def _write_group(
     changes = _changes(task, batch, group)
     is_alone = task.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     if may_have_base_file and is_alone and _makes_base_rows(task, changes):
+        (rows,) = changes
         whole = writing.with_meta_columns(
-            changes.data,
-            changes.record_keys,
+            rows.data,
+            rows.record_keys,
             target,
             target.first_row,
             target.group.file_id,  # Replaced by the writer, which knows the file's name.
         )
         stat = writing.write_base_file(target, [whole], task.file_schema, task.settings)
         stat = replace(stat, pairs=rewriting.pairs_of_new_rows(target, whole))
-        keys = key_changes.KeyChanges(added=changes.record_keys)
+        keys = key_changes.KeyChanges(added=rows.record_keys)
         return (replace(stat, keys=keys) if task.tracks_keys else stat,)
     stats = writing.write_log_files(target, changes, task.file_schema, task.settings)
     if not stats or not task.tracks_keys:
@@ -593,23 +600,28 @@ def _write_group(
     )
 
 
-def _logged_keys(task: WriteTask, changes: writing.LogRows) -> key_changes.KeyChanges:
+def _logged_keys(task: WriteTask, changes: Sequence[writing.LogRows]) -> key_changes.KeyChanges:
     """Return which keys a log brings, and which it takes away whatever else is in the file group.
 
     Others may log to it meanwhile where writers do not block each other; and where event time
     decides, a delete may be older than the row that it meets.
     """
-    added, gone = changes.record_keys, []
+    brought: list[pa.Array] = []
+    gone: list[pa.Array] = []
     columns = task.schema.arrow
     decoder = block_decoding.Decoder.of(task.config, columns, columns, task.config.ordering_fields)
     by_event_time = task.config.merge_mode is table_config.MergeMode.EVENT_TIME
-    if changes.deleted_keys is not None:
-        has_place = by_event_time and changes.deleted_ordering is not None
-        gone += [] if has_place else [changes.deleted_keys]
-    is_deleted = decoder.deleted_rows(changes.data)
-    if is_deleted is not None:
-        gone += [] if by_event_time else [added.filter(pa.array(is_deleted))]
-        added = added.filter(pa.array(~is_deleted))
+    for each in changes:
+        keys = each.record_keys
+        is_deleted = decoder.deleted_rows(each.data)
+        if is_deleted is not None:
+            gone += [] if by_event_time else [keys.filter(pa.array(is_deleted))]
+            keys = keys.filter(pa.array(~is_deleted))
+        brought.append(keys)
+        if each.deleted_keys is not None:
+            has_place = by_event_time and each.deleted_ordering is not None
+            gone += [] if has_place else [each.deleted_keys]
+    added = pa.concat_arrays(brought)
     if not gone or task.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING:
         return key_changes.KeyChanges(added=added)
     # A key of several rows may be deleted by one and written by another.
@@ -618,17 +630,47 @@ def _logged_keys(task: WriteTask, changes: writing.LogRows) -> key_changes.KeyCh
     return key_changes.KeyChanges(added=added, removed=removed)
 
 
-def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) -> writing.LogRows:
-    """Return what the rows of a file group do to it."""
-    rows, leaving = pa.array(group.rows), pa.array(group.leaving)
+def _changes(
+    task: WriteTask, batch: batches.Batch, group: batches.GroupRows
+) -> Sequence[writing.LogRows]:
+    """Return what the rows of a file group do to it, in the order in which it takes place."""
+    if batch.marks is None:
+        return [_changes_at_once(task, batch, group.rows, group.leaving)]
+    turns = composition.turns(batch, group.rows, task.config)
+    found = []
+    cleared = np.concatenate([turns.cleared, group.leaving])
+    if len(cleared):
+        keys = pc.unique(batch.record_keys.take(pa.array(cleared)))
+        found.append(_deletes(task, keys, None))
+    for rows, deletes in turns.rest:
+        if deletes:
+            places = pa.array(rows)
+            ordering = _deleted_ordering(task, batch, places)
+            found.append(_deletes(task, batch.record_keys.take(places), ordering))
+        else:
+            found.append(_changes_at_once(task, batch, rows, _NO_ROWS))
+    return found
+
+
+def _deletes(
+    task: WriteTask, keys: pa.Array, ordering: pa.Array | tuple[pa.Array, ...] | None
+) -> writing.LogRows:
+    return writing.LogRows(
+        data=task.file_schema.arrow.empty_table(),
+        record_keys=keys.slice(0, 0),
+        deleted_keys=keys,
+        deleted_ordering=ordering,
+    )
+
+
+def _changes_at_once(
+    task: WriteTask, batch: batches.Batch, of_group: batches.Rows, leaves: batches.Rows
+) -> writing.LogRows:
+    """Return what rows of one operation do to a file group, which loses the keys of others."""
+    rows, leaving = pa.array(of_group), pa.array(leaves)
     record_keys = batch.record_keys.take(rows)
     if task.operation is commits.Operation.DELETE:
-        return writing.LogRows(
-            data=task.file_schema.arrow.empty_table(),
-            record_keys=record_keys.slice(0, 0),
-            deleted_keys=record_keys,
-            deleted_ordering=_deleted_ordering(task, batch, rows),
-        )
+        return _deletes(task, record_keys, _deleted_ordering(task, batch, rows))
     deleted_keys = deleted_ordering = None
     if len(leaving):
         # Whatever their ordering values are: the rows that move are not older.
@@ -678,13 +720,14 @@ def _marked(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> pa.Array |
     return marked if pc.any(marked).as_py() else None
 
 
-def _makes_base_rows(task: WriteTask, changes: writing.LogRows) -> bool:
+def _makes_base_rows(task: WriteTask, changes: Sequence[writing.LogRows]) -> bool:
     """Return whether rows can stand in a base file: no key twice, and none that says it is gone."""
+    if any(each.deleted_keys is not None for each in changes):
+        return False
+    (rows,) = changes
     deleting = block_decoding.deleting_columns(task.config)
     tells_of_deletes = not deleting.isdisjoint(task.schema.arrow.names)
-    keys = changes.record_keys
-    is_delete = task.operation is commits.Operation.DELETE
-    return not tells_of_deletes and not is_delete and len(pc.unique(keys)) == len(keys)
+    return not tells_of_deletes and len(pc.unique(rows.record_keys)) == len(rows.record_keys)
 
 
 def _deleted_ordering(

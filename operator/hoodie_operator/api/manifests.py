@@ -1,7 +1,9 @@
 """Manifests: YAML that declares objects, read strictly.
 
-Whatever does not fit is told with file, document, path and expectation, all of it at once. The
-text may be anybody's: its size, its depth and what its aliases grow to are bounded.
+Whatever does not fit is told with file, document, path and expectation, all of it at once. Only a
+word of an enumeration may be spelled in another case, and with hyphens or underscores, which an API
+server refuses: it is taken, and told (`Manifest.respelled`). The text may be anybody's: its size,
+its depth and what its aliases grow to are bounded.
 """
 
 import difflib
@@ -60,6 +62,7 @@ class Manifest:
         spec: Of the kind's type; it breaks no rule.
         source: The file.
         document: Which document of it, from 1.
+        respelled: Where words of enumerations are spelled in another way than in the API.
     """
 
     key: objects.ObjectKey
@@ -67,6 +70,7 @@ class Manifest:
     spec: fields.Block
     source: str
     document: int
+    respelled: tuple[Problem, ...] = ()
 
 
 Model = TypeVar("Model", bound=fields.Block)
@@ -130,9 +134,18 @@ def parse(content: bytes, source: str) -> tuple[list[Manifest], list[Problem]]:
                 key = _key(data)
                 problems.extend(problem(number, path, message, key) for path, message in found)
             else:
-                key, labels, spec = found
+                key, labels, spec, respelled = found
                 manifests.append(
-                    Manifest(key=key, labels=labels, spec=spec, source=source, document=number)
+                    Manifest(
+                        key=key,
+                        labels=labels,
+                        spec=spec,
+                        source=source,
+                        document=number,
+                        respelled=tuple(
+                            problem(number, path, message, key) for path, message in respelled
+                        ),
+                    )
                 )
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problems.append(problem(0, "", f"is not valid YAML: {_one_line(error)}"))
@@ -210,7 +223,7 @@ def _check_growth(root: yaml.Node) -> None:
             stack.extend((item, depth + 1) for item in node.value)
 
 
-_Found = tuple[objects.ObjectKey, Mapping[str, str], fields.Block]
+_Found = tuple[objects.ObjectKey, Mapping[str, str], fields.Block, list[tuple[str, str]]]
 
 
 def _parse_document(data: object) -> _Found | list[tuple[str, str]]:
@@ -227,7 +240,8 @@ def _parse_document(data: object) -> _Found | list[tuple[str, str]]:
     known = ("apiVersion", "kind", "metadata", "spec")
     problems = [(str(key), _unknown(str(key), known)) for key in data if key not in known]
     metadata = _validate(_Metadata, data.get("metadata"), "metadata", problems)
-    spec = _validate(kind.spec, data.get("spec"), "spec", problems)
+    respelled: list[tuple[str, str]] = []
+    spec = _validate(kind.spec, data.get("spec"), "spec", problems, respelled)
     if spec is not None:
         problems.extend(
             (f"spec.{rule.field}" if rule.field else "spec", rule.message)
@@ -236,7 +250,7 @@ def _parse_document(data: object) -> _Found | list[tuple[str, str]]:
     if problems or metadata is None or spec is None:
         return problems
     key = objects.ObjectKey(kind=kind.name, namespace=metadata.namespace, name=metadata.name)
-    return key, metadata.labels, spec
+    return key, metadata.labels, spec, respelled
 
 
 def _key(data: object) -> objects.ObjectKey | None:
@@ -251,13 +265,22 @@ def _key(data: object) -> objects.ObjectKey | None:
 
 
 def _validate(
-    model: type[Model], data: object, path: str, problems: list[tuple[str, str]]
+    model: type[Model],
+    data: object,
+    path: str,
+    problems: list[tuple[str, str]],
+    respelled: list[tuple[str, str]] | None = None,
 ) -> Model | None:
+    """Return a block; None, and problems, where it does not fit.
+
+    Words of enumerations may be in any spelling where `respelled` takes what is told of them.
+    """
     if not isinstance(data, dict):
         problems.append((path, f"is {_shown(data)}, expected an object"))
         return None
+    stored = {name: _as_stored(part) for name, part in data.items() if part is not None}
     try:
-        text = json.dumps(_as_stored(data), allow_nan=False)
+        text = json.dumps(stored, allow_nan=False)
     except (TypeError, ValueError) as error:
         problems.append((path, f"holds a value that JSON cannot represent: {error}"))
         return None
@@ -265,12 +288,39 @@ def _validate(
         return model.model_validate_json(text, context=fields.DECLARED)
     except pydantic.ValidationError as error:
         found = error.errors(include_url=False)
+        words = [] if respelled is None else list(_respelled(stored, path, found))
+        if respelled is not None and words:
+            respelled += words
+            # What else does not fit is found once more.
+            return _validate(model, stored, path, problems, respelled)
         problems.extend(
             (_join(path, details["loc"]), _explained(details, model))
             for details in found
             if not _follows_from_others(details, found)
         )
         return None
+
+
+def _respelled(
+    data: dict[str, Any], path: str, found: list[pydantic_core.ErrorDetails]
+) -> Iterator[tuple[str, str]]:
+    """Spell words of enumerations in data as they are known; yield where, and what they were."""
+    for details in found:
+        if details["type"] not in ("enum", "literal_error"):
+            continue
+        given, known = details["input"], _known_word(details)
+        place: tuple[Any, Any] | None = None
+        here: Any = data
+        for step in details["loc"]:
+            is_item = isinstance(here, list) and isinstance(step, int)
+            # Others are names of validators.
+            if is_item or (isinstance(here, dict) and step in here):
+                place, here = (here, step), here[step]
+        if place is not None and here == given and known not in (None, given):
+            holder, last = place
+            holder[last] = known
+            text = f"is {_shown(given)}, taken for {known}, which an API server expects"
+            yield _join(path, details["loc"]), text
 
 
 def _as_stored(value: object) -> object:
@@ -333,8 +383,9 @@ def _explained(details: pydantic_core.ErrorDetails, model: type[fields.Block]) -
         pattern = context["pattern"]
         expected = fields.PATTERNS.get(pattern, f"a text like {pattern}")
     elif kind in ("enum", "literal_error"):
-        known = str(context["expected"]).replace("'", "").replace(" or", ",")
-        expected = f"one of {known}{_same_word(details['input'], known.split(', '))}"
+        same = _known_word(details)
+        hint = f"; did you mean {same}?" if same else ""
+        expected = f"one of {', '.join(_words(details))}{hint}"
     elif kind == "value_error":
         expected = str(context["error"]).removeprefix("expected ")
     else:
@@ -374,11 +425,16 @@ def _blocks_in(annotation: object) -> list[type[fields.Block]]:
     return [block for item in getattr(annotation, "__args__", ()) for block in _blocks_in(item)]
 
 
-def _same_word(value: object, known: list[str]) -> str:
-    """Return a hint where a value is one of those that are known, but for case and hyphens."""
-    plain = _NO_LETTER.sub("", str(value)).lower()
-    same = next((word for word in known if word.lower() == plain), None)
-    return f"; did you mean {same}?" if same else ""
+def _words(details: pydantic_core.ErrorDetails) -> list[str]:
+    """Return the words of an enumeration that a value is none of."""
+    known = str(details.get("ctx", {})["expected"])
+    return known.replace("'", "").replace(" or", ",").split(", ")
+
+
+def _known_word(details: pydantic_core.ErrorDetails) -> str | None:
+    """Return the word of an enumeration that a value is, but for case and hyphens; None if none."""
+    plain = _NO_LETTER.sub("", str(details["input"])).lower()
+    return next((word for word in _words(details) if word.lower() == plain), None)
 
 
 def _unknown(name: str, known: list[str] | tuple[str, ...]) -> str:

@@ -11,7 +11,11 @@ from hoodie_operator.standalone.folder import Folder
 
 
 def validate(filename: options.Manifests, data: options.Data = None) -> None:
-    """Validate manifests without changes."""
+    """Validate manifests without changes.
+
+    Enumerations may be in another case, as standalone takes them; what an API server would refuse
+    for that is printed.
+    """
     folder = Folder(filename)
     state = options.declared(folder, filename)
     problems = validating.problems(state, str(options.data_root(folder, data)))
@@ -19,4 +23,6 @@ def validate(filename: options.Manifests, data: options.Data = None) -> None:
         options.ERR.print(reporting.problems_text(problems), markup=False, soft_wrap=True)
         raise typer.Exit(errors.InvalidInputError.exit_code)
     for manifest in state.declared:
+        for note in manifest.respelled:
+            options.ERR.print(str(note), markup=False, soft_wrap=True)
         sys.stdout.write(f"{manifest.key.kind}/{manifest.key.name} is valid\n")

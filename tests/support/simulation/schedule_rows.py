@@ -165,7 +165,7 @@ class RowsWorld(World):
             batch = self._batch(writer, opened, group)
             self.batches[opened.requested_time, group] = batch
             target = _target(writer, opened, group, token)
-            stats += writing.write_log_files(target, batch.log_rows, SCHEMA, self.settings)
+            stats += writing.write_log_files(target, [batch.log_rows], SCHEMA, self.settings)
         return stats
 
     def write_compacted(self, service: Client, opened: OpenAction) -> list[commits.WriteStat]:

@@ -91,12 +91,14 @@ class Group:
         data = self.data(rows)
         stats = writing.write_log_files(
             self.target(tick),
-            writing.LogRows(
-                data=data,
-                record_keys=data.column("id").combine_chunks(),
-                deleted_keys=pa.array(deleted, pa.string()),
-                deleted_ordering=ordering,
-            ),
+            [
+                writing.LogRows(
+                    data=data,
+                    record_keys=data.column("id").combine_chunks(),
+                    deleted_keys=pa.array(deleted, pa.string()),
+                    deleted_ordering=ordering,
+                )
+            ],
             self.schema,
             self.settings,
         )

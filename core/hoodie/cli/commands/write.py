@@ -282,7 +282,7 @@ def write(  # noqa: PLR0913 - a parameter an option
     if as_json:
         output.document(shown)
         return
-    output.line(outcomes.write_line(shown))
+    output.line(outcomes.write_line(shown, is_counted=count))
     for finding in (*notes, *shown.findings):
         output.note(f"note: {finding}")
 

@@ -25,8 +25,8 @@ class WriteDocument:
         inserted: Those of them that were new; null where log files took them unseen, without
             --count.
         updated: Those that replaced others; null likewise.
-        unchanged: Those that changed nothing, as those with a smaller ordering value than the
-            table's; null without --count.
+        unchanged: Rows that changed nothing, as those with a smaller ordering value than the
+            table's, which are not written to base files; null likewise.
         deletes: Keys deleted.
         rejected: Rows of the input that did not fit, and are in the file of --reject-file.
         files: Data files written.
@@ -223,7 +223,7 @@ def written(
                 records=result.records,
                 inserted=result.inserted if rows is None else rows.inserted,
                 updated=result.updated if rows is None else rows.updated,
-                unchanged=None if rows is None else rows.unchanged,
+                unchanged=result.unchanged if rows is None else rows.unchanged,
                 deletes=result.deletes,
                 files=result.file_count,
                 bytes=result.size_bytes,
@@ -237,13 +237,19 @@ def written(
             )
 
 
-def write_line(shown: WriteDocument) -> str:
-    """Return what is said of a write."""
+def write_line(shown: WriteDocument, *, is_counted: bool = False) -> str:
+    """Return what is said of a write.
+
+    Args:
+        shown: The write.
+        is_counted: Whether it was asked how many rows were new.
+    """
     if not shown.is_written:
         return f"batch {shown.batch_id} is in the table already, nothing was written"
     amounts = []
-    if shown.records:
-        amounts.append(f"{quantities.counted(shown.records, 'row')}{_kinds(shown)}")
+    if shown.records or shown.unchanged:
+        kinds = _kinds(shown, is_counted=is_counted)
+        amounts.append(f"{quantities.counted(shown.records, 'row')}{kinds}")
     if shown.deletes:
         amounts.append(quantities.counted(shown.deletes, "delete"))
     planned = shown.planned_compaction
@@ -256,9 +262,9 @@ def write_line(shown: WriteDocument) -> str:
     )
 
 
-def _kinds(shown: WriteDocument) -> str:
-    """Return how many rows were new, where some were not, or they were counted."""
-    if shown.inserted is None or not (shown.updated or shown.unchanged is not None):
+def _kinds(shown: WriteDocument, *, is_counted: bool) -> str:
+    """Return how many rows were new, where some were not, or that was asked."""
+    if shown.inserted is None or not (shown.updated or shown.unchanged or is_counted):
         return ""
     unchanged = f", {shown.unchanged:,} unchanged" if shown.unchanged else ""
     return f" ({shown.inserted:,} new, {shown.updated:,} updated{unchanged})"

@@ -73,6 +73,10 @@ def test_new_rows_and_updates_are_told_apart_where_the_write_has_looked() -> Non
     assert "upsert of 1,505 rows (5 new, 1,500 updated), 2 files" in outcomes.write_line(both)
     assert "upsert of 3 rows, 1 file" in outcomes.write_line(told(new))
     assert told(merged, stat(1, 0)).inserted is None
+    assert both.unchanged == 0
+    lost = told(dataclasses.replace(merged, inserts=0, updates=0, lost=7))
+    assert (lost.records, lost.unchanged) == (0, 7)
+    assert "upsert of 0 rows (0 new, 0 updated, 7 unchanged), 1 file" in outcomes.write_line(lost)
 
 
 def test_batch_that_the_table_held_was_not_written() -> None:

@@ -104,7 +104,7 @@ def test_rows_known_to_be_new_are_counted_as_inserts() -> None:
     target = replace(group.target(5), base_instant_time=at(1), base_file="base.parquet")
     (stat,) = writing.write_log_files(
         target,
-        writing.LogRows(data=data, record_keys=pa.array(["a", "b"]), is_insert=True),
+        [writing.LogRows(data=data, record_keys=pa.array(["a", "b"]), is_insert=True)],
         group.schema,
         group.settings,
     )
@@ -138,7 +138,7 @@ def test_rows_are_numbered_from_where_the_task_is() -> None:
     data = group.data(ROWS)
     writing.write_log_files(
         group.target(5, first_row=100),
-        writing.LogRows(data=data, record_keys=pa.array(["a", "b"])),
+        [writing.LogRows(data=data, record_keys=pa.array(["a", "b"]))],
         group.schema,
         group.settings,
     )
@@ -159,7 +159,7 @@ def test_marker_is_made_before_its_file() -> None:
 
     target = replace(group.target(5), before_file=before_file)
     rows = writing.LogRows(data=group.data(ROWS), record_keys=pa.array(["a", "b"]))
-    (log,) = writing.write_log_files(target, rows, group.schema, group.settings)
+    (log,) = writing.write_log_files(target, [rows], group.schema, group.settings)
     base = writing.write_base_file(target, [], group.schema, group.settings)
     assert seen == [(log.path, False), (base.path, False)]
 
@@ -173,7 +173,7 @@ def test_file_is_not_opened_when_its_marker_is_refused() -> None:
     target = replace(group.target(5), before_file=refuse)
     rows = writing.LogRows(data=group.data(ROWS), record_keys=pa.array(["a", "b"]))
     with pytest.raises(OSError, match="log"):
-        writing.write_log_files(target, rows, group.schema, group.settings)
+        writing.write_log_files(target, [rows], group.schema, group.settings)
     assert group.storage.list("p") == []
 
 

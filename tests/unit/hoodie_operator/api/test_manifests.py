@@ -46,6 +46,25 @@ def test_documents_of_a_file_are_read_apart() -> None:
     assert {problem.document for problem in problems} == {2}
 
 
+@pytest.mark.parametrize("spelled", ["eventtime", "EVENT_TIME", "event-time", "EventTime"])
+def test_words_of_enumerations_are_taken_in_any_case(spelled: str) -> None:
+    edits = {"merge__mode": spelled, "keys__orderingFields": ["n"]}
+    text = _text("HudiTable", rule_examples.edited(rule_examples.TABLE, **edits))
+    (manifest,), problems = manifests.parse(text.encode(), "x.yaml")
+    assert problems == []
+    assert isinstance(manifest.spec, hudi_table.HudiTableSpec)
+    assert manifest.spec.merge.mode is hudi_table.MergeMode.EVENT_TIME
+    told = [(each.path, each.message) for each in manifest.respelled]
+    message = f'is "{spelled}", taken for EventTime, which an API server expects'
+    assert told == ([] if spelled == "EventTime" else [("spec.merge.mode", message)])
+
+
+def test_word_in_another_case_hides_no_other_problem() -> None:
+    edits = {"merge__mode": "COMMITTIME", "tableVersion": 7, "tableType": "mergeonread"}
+    (problem,) = _problems(_text("HudiTable", rule_examples.edited(rule_examples.TABLE, **edits)))
+    assert problem == "x.yaml, document 1: spec.tableVersion: is 7, expected 8 or more"
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
