@@ -136,5 +136,5 @@ def bounded(bytes_max: int) -> contextlib.ExitStack:
 def test_other_records_are_refused() -> None:
     schema = json.dumps({"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]})
     storage, named = stored([[(SCHEMAS[0], [])], [(schema, [{"x": 1}])]])
-    with pytest.raises(errors.FormatError, match=r"p/log-1-end: the columns \[\]"):
+    with pytest.raises(errors.FormatError, match=r"p/log-1-end: it has the columns \[\]"):
         list(change_logs.read(storage, named))

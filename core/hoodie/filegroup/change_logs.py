@@ -163,7 +163,7 @@ def _rows(contents: Sequence[pa.Buffer], schema: str) -> tuple[pa.Table, Sequenc
     """Return the records of blocks, and how many each has."""
     rows, counts = avro_records.decode_together(contents, schema, _READ)
     if not any(columns <= set(rows.column_names) for columns in _OF_MODES):
-        raise errors.FormatError(f"the columns {rows.column_names} are no change data")
+        raise errors.FormatError(f"it has the columns {rows.column_names}, expected change data")
     return rows, counts
 
 
