@@ -17,6 +17,7 @@ from hoodie import errors
 from hoodie.model import table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.model.instants import Instant
+from hoodie.read import row_versions
 from support.tables.random_histories import COW, EVENT_TIME, LOOKED_UP, STEPS, RandomHistory
 from support.tables.tables import CONFIG
 
@@ -69,6 +70,8 @@ def check_from(history: History, start: Instant | None) -> None:
         return
     begun = dict(held)
     changed = found.read().read_all()
+    alone = [batch for task in found.tasks() for batch in row_versions.changes(task)]
+    assert pa.Table.from_batches(alone, found.columns).to_pylist() == changed.to_pylist()
     times = {each.requested_time: each for each in found.writes}
     assert changed.column("ts_ms").unique().to_pylist() == [
         each for each in times if each in set(changed.column("ts_ms").to_pylist())

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import fastavro
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,3 +104,54 @@ def test_broken_block_is_rows_or_a_format_error(
     broken = content[:at] + change + content[at + data.draw(st.integers(0, 11)) :]
     with contextlib.suppress(errors.FormatError, errors.UnsupportedError):
         avro_records.decode(pa.py_buffer(broken), json.dumps(schema)).validate(full=True)
+
+
+@st.composite
+def several(draw: st.DrawFn) -> tuple[Json, list[list[Json]]]:
+    """Draw a schema, and rows of it for each of some blocks."""
+    schema, rows = draw(records("t_record"))
+    of_blocks = st.lists(st.lists(rows, max_size=4), min_size=1, max_size=5)
+    return {"namespace": "hoodie.t", **schema}, draw(of_blocks)
+
+
+@settings(deadline=None)  # The machine is shared.
+@given(several(), st.sets(st.integers(0, 5)))
+def test_blocks_together_have_the_rows_of_each(
+    found: tuple[Json, list[list[Json]]], chosen: set[int]
+) -> None:
+    schema, of_blocks = found
+    names = [f"c{position}" for position in sorted(chosen) if position < len(schema["fields"])]
+    contents = [pa.py_buffer(by_fastavro(schema, rows)) for rows in of_blocks]
+    for wanted in (None, names):
+        each = [avro_records.decode(content, json.dumps(schema), wanted) for content in contents]
+        table, counts = avro_records.decode_together(contents, json.dumps(schema), wanted)
+        table.validate(full=True)
+        assert table.equals(pa.concat_tables(each).combine_chunks())
+        assert counts == [len(rows) for rows in of_blocks]
+
+
+@settings(deadline=None, max_examples=300)  # The machine is shared.
+@given(several(), st.data())
+def test_blocks_together_are_broken_where_one_is(
+    found: tuple[Json, list[list[Json]]], data: st.DataObject
+) -> None:
+    """Not even records that a neighbour lacks make up for those that one has too many."""
+    schema, of_blocks = found
+    contents = [by_fastavro(schema, rows) for rows in of_blocks]
+    for place in data.draw(st.sets(st.integers(0, len(contents) - 1), min_size=1)):
+        content = contents[place]
+        at = data.draw(st.integers(0, len(content) - 1))
+        change = data.draw(st.binary(min_size=1, max_size=5))
+        contents[place] = content[:at] + change + content[at + data.draw(st.integers(0, 5)) :]
+    buffers = [pa.py_buffer(content) for content in contents]
+    try:
+        each = [avro_records.decode(content, json.dumps(schema)) for content in buffers]
+    except (errors.FormatError, errors.UnsupportedError):
+        with pytest.raises((errors.FormatError, errors.UnsupportedError)):
+            avro_records.decode_together(buffers, json.dumps(schema))
+    else:
+        table, counts = avro_records.decode_together(buffers, json.dumps(schema))
+        table.validate(full=True)
+        # Numbers that are none equal no others, but look like them.
+        assert repr(table.to_pylist()) == repr(pa.concat_tables(each).to_pylist())
+        assert not schema["fields"] or counts == [one.num_rows for one in each]

@@ -6,17 +6,21 @@ new file group does not, all of whose rows are inserted. Neither do log files of
 the changes follow. Each change is written once, in the order in which rows are merged. Snapshots
 leave these files out; the commit names them with the base file.
 
-Memory: a block of changes.
+Memory: the bytes of a log, and a block of changes; of small ones a few MiB together.
 
 Source: `HoodieCDCLogger.java`, `FileGroupReaderBasedMergeHandle.java` (1.2.0); protocol.md: Change
 data.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie import errors
@@ -27,6 +31,19 @@ from hoodie.model import avro_types, change_data, commits, files, instants, sche
 from hoodie.model.change_data import LoggingMode, Op
 from hoodie.model.settings import WriteSettings
 from hoodie.storage import protocol
+
+Item = TypeVar("Item")
+
+_READ = (change_data.OP, change_data.RECORD_KEY, change_data.BEFORE, change_data.AFTER)
+"""Columns; the time is that of the write, whose logs they are."""
+
+_OF_MODES = [frozenset(mode.columns) & frozenset(_READ) for mode in LoggingMode]
+
+_TOGETHER_BYTES_MAX = 2 << 20
+"""Of logs that are read, and of blocks that are decoded, at once."""
+
+_ITEM_BYTES_MIN = 4 << 10
+"""What is smaller counts as much: there are requests and values for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,32 +63,117 @@ class Place:
     open_file: Callable[[str], protocol.NewFile]
 
 
-def read(storage: protocol.Storage, paths: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield the records of logs, a block at a time, in the columns that each block has.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Records of blocks that follow each other and have one schema.
+
+    Attributes:
+        rows: They, without times, in the columns that the schema has.
+        places: For each of them the place of its log among those that are read.
+    """
+
+    rows: pa.Table
+    places: npt.NDArray[np.int64]
+
+
+def read(storage: protocol.Storage, logs: Sequence[commits.ChangeDataLog]) -> Iterator[Records]:
+    """Yield the records of logs, in order.
 
     Args:
         storage: The table's.
-        paths: Of log files of change data, below the table root.
+        logs: Of change data. Those that are together (`together`) are requested at once.
 
     Raises:
         NotFoundError: A file is gone, as after cleaning.
         FormatError: One is broken, or holds anything else.
+        UnsupportedError: One is of a version that is not known.
     """
-    for path in paths:
-        (buffer,) = storage.read_buffers([path])
-        for block in log_blocks.scan(buffer):
-            if isinstance(block, log_blocks.CorruptRange):
-                raise errors.FormatError(f"{path}: {block.reason} at byte {block.offset}")
-            schema = block.header.get(HeaderKey.SCHEMA)
-            if block.type is not BlockType.CDC_DATA or schema is None:
-                raise errors.FormatError(
-                    f"{path}: the block at byte {block.offset} holds {block.type.name}, expected "
-                    "change data with its schema"
-                )
-            try:
-                yield avro_records.decode(block.content, schema)
-            except errors.FormatError as error:
-                raise errors.FormatError(f"{path}: {error}") from error
+    blocks = _blocks(storage, logs)
+    for schema, of_schema in itertools.groupby(blocks, key=lambda each: each.schema):
+        for some in together(of_schema, lambda each: len(each.content)):
+            yield _records(schema, some)
+
+
+def together(items: Iterable[Item], bytes_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Yield items that follow each other in lists of a few MiB; a larger one alone.
+
+    Args:
+        items: Logs, their blocks, or what reads them.
+        bytes_of: The size of an item.
+    """
+    some: list[Item] = []
+    total_bytes = 0
+    for each in items:
+        size_bytes = max(bytes_of(each), _ITEM_BYTES_MIN)
+        if some and total_bytes + size_bytes > _TOGETHER_BYTES_MAX:
+            yield some
+            some, total_bytes = [], 0
+        some.append(each)
+        total_bytes += size_bytes
+    if some:
+        yield some
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of one of several logs."""
+
+    place: int
+    path: str
+    schema: str
+    content: pa.Buffer
+
+
+def _blocks(storage: protocol.Storage, logs: Sequence[commits.ChangeDataLog]) -> Iterator[_Block]:
+    for some in together(enumerate(logs), lambda each: each[1].size_bytes):
+        buffers = storage.read_buffers([log.path for _, log in some])
+        for (place, log), buffer in zip(some, buffers, strict=True):
+            with _named(log.path):
+                for block in log_blocks.scan(buffer):
+                    yield _checked(place, log.path, block)
+
+
+def _checked(place: int, path: str, block: log_blocks.Block | log_blocks.CorruptRange) -> _Block:
+    if isinstance(block, log_blocks.CorruptRange):
+        raise errors.FormatError(f"{block.reason} at byte {block.offset}")
+    schema = block.header.get(HeaderKey.SCHEMA)
+    if block.type is not BlockType.CDC_DATA or schema is None:
+        raise errors.FormatError(
+            f"the block at byte {block.offset} holds {block.type.name}, expected change data with "
+            "its schema"
+        )
+    return _Block(place, path, schema, block.content)
+
+
+def _records(schema: str, blocks: Sequence[_Block]) -> Records:
+    """Return the records of blocks with one schema."""
+    contents = [each.content for each in blocks]
+    try:
+        with _named(blocks[0].path):
+            rows, counts = _rows(contents, schema)
+    except (errors.FormatError, errors.UnsupportedError):
+        if len(blocks) > 1:  # One of them says which it is.
+            for each in blocks:
+                _records(schema, [each])
+        raise
+    return Records(rows=rows, places=np.repeat([each.place for each in blocks], counts))
+
+
+def _rows(contents: Sequence[pa.Buffer], schema: str) -> tuple[pa.Table, Sequence[int]]:
+    """Return the records of blocks, and how many each has."""
+    rows, counts = avro_records.decode_together(contents, schema, _READ)
+    if not any(columns <= set(rows.column_names) for columns in _OF_MODES):
+        raise errors.FormatError(f"it has the columns {rows.column_names}, expected change data")
+    return rows, counts
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Name the log in what is raised because of it."""
+    try:
+        yield
+    except (errors.FormatError, errors.UnsupportedError) as error:
+        raise type(error)(f"{path}: {error}") from error
 
 
 class ChangeLog:

@@ -184,10 +184,7 @@ def is_before_first(
     if any(moment.has(time, completed) for time, completed in times.items()):
         return False
     oldest = archived.ArchivedTimeline(storage).oldest_write()
-    if oldest is None:
-        return True
-    instant = oldest.instant
-    return not moment.has(instant.requested_time, instant.completion_time)
+    return oldest is None or not moment.has(oldest.requested_time, oldest.completion_time)
 
 
 def earliest_readable(found: Iterable[Gap], time: instants.InstantTime) -> instants.InstantTime:
@@ -463,15 +460,22 @@ def _of_trimming(
     Of a table without an archive all instants are known. The archive may have been trimmed; then
     it began with a write that found file groups there, or data files are older.
     """
-    oldest = archived.ArchivedTimeline(storage).oldest_write()
-    if oldest is None or moment.time >= oldest.instant.requested_time:
+    archive = archived.ArchivedTimeline(storage)
+    oldest = archive.oldest_write()
+    if oldest is None or moment.time >= oldest.requested_time:
         return
-    time = oldest.instant.requested_time
-    commit = timeline_avro.decode_commit(oldest.metadata, str(oldest.instant))
-    is_first = all(each.prev_commit in {_NEW_GROUP, time} for each in commit.stats)
-    if not is_first or any(
+    time = oldest.requested_time
+    if not _is_first(archive, time) or any(
         each.instant_time < time
         for partition_path in snapshot.listing.partitions()
         for each in snapshot.listing.files(partition_path)
     ):
         yield Gap(first=_ALWAYS, end=time, cause=f"the history before {time} was trimmed")
+
+
+def _is_first(archive: archived.ArchivedTimeline, time: instants.InstantTime) -> bool:
+    """Return whether an archived write found no file groups; not if it was trimmed just now."""
+    for each in archive.contents_of({time}):
+        commit = timeline_avro.decode_commit(each.metadata, str(each.instant))
+        return all(stat.prev_commit in {_NEW_GROUP, time} for stat in commit.stats)
+    return False

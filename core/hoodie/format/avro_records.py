@@ -12,8 +12,9 @@ format.md: Log files. Records with an array, a map or an enum are read row by ro
 (`hoodie.format.avro_rows`).
 """
 
+import itertools
 import struct
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -74,27 +75,31 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
         FormatError: The content or the schema is broken.
         UnsupportedError: The content has an unknown version, or a column a type without Arrow form.
     """
-    described = avro_types.columns(avro_json)
-    names = None if columns is None else frozenset(columns)
-    wanted = [column for column in described if names is None or column.name in names]
-    starts, ends = _frames(content)
-    last = described.index(wanted[-1]) + 1 if wanted else 0
-    if not all(column.is_read_by_column for column in described[:last]):
-        return avro_rows.decode(content, starts, ends, avro_json, wanted)
-    cursor = avro_cursor.Cursor(np.frombuffer(content, np.uint8), starts, ends)
-    arrays = []
-    for column in described[:last]:
-        try:
-            if names is None or column.name in names:
-                arrays.append(avro_columns.read(cursor, content, column))
-            else:
-                avro_columns.skip(cursor, column)
-        except errors.FormatError as error:
-            raise errors.FormatError(f"Avro records: column {column.name!r}: {error}") from error
-    cursor.check_inside()
-    if last == len(described):
-        cursor.check_at_end()
-    return pa.Table.from_arrays(arrays, schema=pa.schema([column.arrow for column in wanted]))
+    return _decode(content, *_frames(content), avro_json, columns)
+
+
+def decode_together(
+    contents: Sequence[pa.Buffer], avro_json: str, columns: Collection[str] | None = None
+) -> tuple[pa.Table, Sequence[int]]:
+    """Return the rows of blocks of one schema, a block after the other, and how many each has.
+
+    Blocks of few rows take as long as those of thousands: what takes time is some calls for each
+    column. Here these are the same few for all blocks, whose content is copied once.
+
+    Args:
+        contents: Of the blocks; at least one.
+        avro_json: As of `decode`.
+        columns: As of `decode`.
+
+    Raises:
+        FormatError: As of `decode`; which of them is broken is not said.
+        UnsupportedError: As of `decode`.
+    """
+    begins = itertools.accumulate(map(len, contents[:-1]), initial=0)
+    frames = [_frames(each, begin) for each, begin in zip(contents, begins, strict=True)]
+    starts, ends = (np.concatenate(places) for places in zip(*frames, strict=True))
+    joined = contents[0] if len(contents) == 1 else pa.py_buffer(b"".join(contents))
+    return _decode(joined, starts, ends, avro_json, columns), [len(each) for each, _ in frames]
 
 
 def cut(content: pa.Buffer, bytes_max: int) -> Iterator[pa.Buffer]:
@@ -124,6 +129,35 @@ def cut(content: pa.Buffer, bytes_max: int) -> Iterator[pa.Buffer]:
         starts, firsts, ends = starts[count:], firsts[count:], ends[count:]
 
 
+def _decode(
+    content: pa.Buffer,
+    starts: Places,
+    ends: Places,
+    avro_json: str,
+    columns: Collection[str] | None,
+) -> pa.Table:
+    described = avro_types.columns(avro_json)
+    names = None if columns is None else frozenset(columns)
+    wanted = [column for column in described if names is None or column.name in names]
+    last = described.index(wanted[-1]) + 1 if wanted else 0
+    if not all(column.is_read_by_column for column in described[:last]):
+        return avro_rows.decode(content, starts, ends, avro_json, wanted)
+    cursor = avro_cursor.Cursor(np.frombuffer(content, np.uint8), starts, ends)
+    arrays = []
+    for column in described[:last]:
+        try:
+            if names is None or column.name in names:
+                arrays.append(avro_columns.read(cursor, content, column))
+            else:
+                avro_columns.skip(cursor, column)
+        except errors.FormatError as error:
+            raise errors.FormatError(f"Avro records: column {column.name!r}: {error}") from error
+    cursor.check_inside()
+    if last == len(described):
+        cursor.check_at_end()
+    return pa.Table.from_arrays(arrays, schema=pa.schema([column.arrow for column in wanted]))
+
+
 def _values(table: pa.Table, column: avro_types.Column) -> pa.Array:
     if table.schema.get_field_index(column.name) < 0:
         raise errors.InvalidInputError(f"column {column.name!r} is missing in the rows")
@@ -135,8 +169,8 @@ def _values(table: pa.Table, column: avro_types.Column) -> pa.Array:
         ) from error
 
 
-def _frames(content: pa.Buffer) -> tuple[Places, Places]:
-    """Return where each record starts and ends.
+def _frames(content: pa.Buffer, begin: int = 0) -> tuple[Places, Places]:
+    """Return where each record starts and ends in a buffer in which the content begins there.
 
     Each record says only where the next one is, so this is the one loop over rows; following the
     chain from all places at once by doubling takes as many passes over all bytes as the count has
@@ -163,7 +197,7 @@ def _frames(content: pa.Buffer) -> tuple[Places, Places]:
             f"Avro records: record {len(bounds)} of {count} begins at byte {at} of {len(view)}"
         ) from error
     places = np.array(bounds, np.int64)
-    starts, ends = places[:-1] + _LENGTH.size, places[1:]
+    starts, ends = places[:-1] + (begin + _LENGTH.size), places[1:] + begin
     if (ends < starts).any() or at != len(view):
         raise errors.FormatError(
             f"Avro records: {count} records end at byte {at}, expected {len(view)}, or one has a "

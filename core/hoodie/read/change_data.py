@@ -32,7 +32,7 @@ from hoodie.read import increments, positions, row_versions
 RecordKeys: TypeAlias = Callable[[pa.Table], pa.Array]
 """Returns the record keys of rows with the table's columns."""
 
-_Logs: TypeAlias = Mapping[files.FileGroupId, tuple[str, ...]]
+_Logs: TypeAlias = Mapping[files.FileGroupId, tuple[commits.ChangeDataLog, ...]]
 
 _AHEAD_BYTES = 256 << 20
 
@@ -131,7 +131,8 @@ class ChangeData:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         engine: Engine = self._source.engine
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        return ahead.streams(row_versions.changes, self.tasks(), engine.parallelism, bound)
+        tasks = row_versions.together(self.tasks())
+        return ahead.streams(row_versions.changes_of, tasks, engine.parallelism, bound)
 
 
 def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> ChangeData:
@@ -286,9 +287,7 @@ def _logs_of(source: increments.Source, commit: commits.CommitMetadata) -> _Logs
     if not source.config.is_copy_on_write or commit.replaced:
         return {}
     return {
-        files.FileGroupId(stat.partition_path, stat.file_id): tuple(
-            each.path for each in stat.change_data
-        )
+        files.FileGroupId(stat.partition_path, stat.file_id): stat.change_data
         for stat in commit.stats
         if stat.change_data
     }
@@ -355,7 +354,7 @@ def tasks_of(
     ends = sides.of(step)
     takes_images = _takes_images(source, wanted)
     for unit in increments.units_of(source, step.touched, ends):
-        logs: tuple[str, ...] = ()
+        logs: tuple[commits.ChangeDataLog, ...] = ()
         if len(unit.groups) == 1:
             logs = step.logs.get(unit.groups[0], ())
         yield row_versions.VersionTask(

@@ -16,13 +16,16 @@ Where the write has stored its change data, with the rows before and after, that
 where it has stored less, the keys are from there, and rows are looked up in the slices. Where a
 write has added log files alone, the keys are from their blocks: no other row is another since.
 
+Small logs of stored change data, of several units and writes, are read together.
+
 Memory: keys of the unit, and the rows that changed; where rows are compared, all rows of the unit
 as they were before.
 
 Source: RFC-51; protocol.md: Change data.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup import change_logs, held_keys, projecting, reading, snapshots
-from hoodie.model import change_data, files, predicates, schemas, table_config
+from hoodie.model import change_data, commits, files, predicates, schemas, table_config
 from hoodie.model.change_data import Op
 from hoodie.read import changed_rows
 from hoodie.storage import locations
@@ -41,6 +44,7 @@ PARTITION_PATH = "partition_path"
 _VERSION = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 _NARROW = (schemas.RECORD_KEY, *_VERSION)
 _BATCH_ROWS = 1 << 16
+_OPS = pa.array([op.value for op in Op])
 
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -61,7 +65,7 @@ class VersionTask:
         time: The write's requested time; None for the changes of several writes together.
         columns: Of the images.
         is_compared: Whether all columns of rows are compared.
-        logs: Paths of the change data that the write stored of the unit; none for nothing stored.
+        logs: The change data that the write stored of the unit; none for nothing stored.
         record_keys: Returns the keys of rows with the table's columns; None if only the rows
             themselves have them.
         keys: Record keys whose changes alone are asked for; none for all.
@@ -77,9 +81,22 @@ class VersionTask:
     time: str | None
     columns: tuple[str, ...]
     is_compared: bool
-    logs: tuple[str, ...] = ()
+    logs: tuple[commits.ChangeDataLog, ...] = ()
     record_keys: Callable[[pa.Table], pa.Array] | None = None
     keys: tuple[str, ...] = ()
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether all that is asked for is in its logs, as far as the table's properties say so."""
+        has_images = self.time is not None and self.config.stores_images_of(self.time)
+        return bool(self.logs) and self.record_keys is not None and has_images
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much is read."""
+        if self.is_stored:
+            return sum(each.size_bytes for each in self.logs)
+        return sum(each.total_bytes for each in (*self.before, *self.after))
 
 
 def schema_of(schema: schemas.TableSchema, columns: Sequence[str]) -> pa.Schema:
@@ -102,6 +119,35 @@ def schema_of(schema: schemas.TableSchema, columns: Sequence[str]) -> pa.Schema:
     )
 
 
+def together(tasks: Iterable[VersionTask]) -> Iterator[list[VersionTask]]:
+    """Yield tasks of one plan for `changes_of`, in order: what is stored in small logs together."""
+    for is_stored, some in itertools.groupby(tasks, key=lambda task: task.is_stored):
+        if is_stored:
+            yield from change_logs.together(some, lambda task: task.size_bytes)
+        else:
+            yield from ([each] for each in some)
+
+
+def changes_of(tasks: Sequence[VersionTask]) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of tasks that are together, as `changes` of one after the other.
+
+    Raises:
+        NotFoundError: As `changes`.
+        FormatError: As `changes`.
+    """
+    if len(tasks) == 1:
+        yield from changes(tasks[0])
+        return
+    logs = [log for task in tasks for log in task.logs]
+    found = list(change_logs.read(locations.open_storage(tasks[0].table_uri), logs))
+    if all(_has_images(each.rows) for each in found):
+        for records in found:
+            yield from _stored(tasks, records)
+    else:  # Another program has changed the properties since.
+        for task in tasks:
+            yield from changes(task)
+
+
 def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
     """Yield what the write changed in the unit, as `schema_of` says; each change once.
 
@@ -111,13 +157,13 @@ def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
     """
     schema = schema_of(task.schema, task.columns)
     keys: list[pa.Array] = []
-    for rows in change_logs.read(locations.open_storage(task.table_uri), task.logs):
-        if change_data.RECORD_KEY in rows.column_names:
-            keys.append(rows.column(change_data.RECORD_KEY).combine_chunks())
+    for records in change_logs.read(locations.open_storage(task.table_uri), task.logs):
+        if not _has_images(records.rows):
+            keys.append(records.rows.column(change_data.RECORD_KEY).combine_chunks())
         elif task.record_keys is None:
             break  # It has rows before and after, in columns that are not all that is asked for.
         else:
-            yield from _stored(task, schema, rows, task.record_keys)
+            yield from _stored([task], records)
     else:
         if task.logs and not keys:
             return
@@ -129,31 +175,50 @@ def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
         yield from _shown(task, schema, op, before, after, present)
 
 
-def _stored(
-    task: VersionTask,
-    schema: pa.Schema,
-    rows: pa.Table,
-    record_keys: Callable[[pa.Table], pa.Array],
-) -> Iterator[pa.RecordBatch]:
-    """Yield stored changes that have the rows before and after."""
+def _has_images(rows: pa.Table) -> bool:
+    """Return whether stored changes have the rows before and after, and not the keys alone."""
+    return change_data.RECORD_KEY not in rows.column_names
+
+
+def _stored(tasks: Sequence[VersionTask], records: change_logs.Records) -> Iterator[pa.RecordBatch]:
+    """Yield stored changes that have the rows before and after, in the order of the logs."""
+    task = tasks[0]
+    assert task.record_keys is not None
+    rows, places = records.rows, pa.array(records.places)
+    is_known = pc.is_in(rows.column(change_data.OP), value_set=_OPS)
+    if not pc.all(is_known).as_py():
+        rows, places = rows.filter(is_known), places.filter(is_known.combine_chunks())
+    is_inserted, is_deleted = (
+        pc.equal(rows.column(change_data.OP), op.value).combine_chunks()
+        for op in (Op.INSERT, Op.DELETE)
+    )
     before = _table_of(task, rows.column(change_data.BEFORE))
     after = _table_of(task, rows.column(change_data.AFTER))
-    for op in Op:
-        of_op = pc.equal(rows.column(change_data.OP), op.value).fill_null(False)
-        if not pc.any(of_op).as_py():
-            continue
-        old = None if op is Op.INSERT else before.filter(of_op)
-        new = None if op is Op.DELETE else after.filter(of_op)
-        present = new if new is not None else old
-        assert present is not None, op
-        keys = record_keys(present)
-        if task.keys:
-            wanted = pc.is_in(keys, value_set=pa.array(task.keys, pa.string()))
-            keys = keys.filter(wanted)
-            old = None if old is None else old.filter(wanted)
-            new = None if new is None else new.filter(wanted)
-        partitions = pa.repeat(pa.scalar(task.logs[0].rpartition("/")[0]), len(keys))
-        yield from _shown(task, schema, op, old, new, _Present(keys, partitions))
+    keys = task.record_keys(after)
+    if pc.any(is_deleted).as_py():
+        keys = pc.if_else(is_deleted, task.record_keys(before), keys)
+    origins = [(each.time, _partition_of(log.path)) for each in tasks for log in each.logs]
+    times, partitions = (pa.array(texts, pa.string()) for texts in zip(*origins, strict=True))
+    schema = schema_of(task.schema, task.columns)
+    image = schema.field(change_data.BEFORE).type
+    found = pa.Table.from_arrays(
+        [
+            rows.column(change_data.OP),
+            times.take(places),
+            keys,
+            partitions.take(places),
+            _images_of(before, image, is_inserted),
+            _images_of(after, image, is_deleted),
+        ],
+        schema=schema,
+    )
+    if task.keys:
+        found = found.filter(pc.is_in(keys, value_set=pa.array(task.keys, pa.string())))
+    yield from found.to_batches(max_chunksize=_BATCH_ROWS)
+
+
+def _partition_of(path: str) -> str:
+    return path.rpartition("/")[0]
 
 
 def _table_of(task: VersionTask, images: pa.ChunkedArray) -> pa.Table:
@@ -161,6 +226,12 @@ def _table_of(task: VersionTask, images: pa.ChunkedArray) -> pa.Table:
     images = images.combine_chunks()
     rows = pa.Table.from_arrays(images.flatten(), names=[each.name for each in images.type])
     return projecting.project(rows, task.schema.arrow)
+
+
+def _images_of(rows: pa.Table, image: pa.DataType, is_absent: pa.Array) -> pa.StructArray:
+    """Return rows as structs of some of their columns, null where absent."""
+    arrays = [rows.column(each.name).combine_chunks() for each in image]
+    return pa.StructArray.from_arrays(arrays, fields=list(image), mask=is_absent)
 
 
 def _asked(task: VersionTask, stored: Sequence[pa.Array]) -> pa.Array:

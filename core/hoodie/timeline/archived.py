@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,9 @@ with deferred.imports():
 DIRECTORY = history_tree.DIRECTORY
 
 _COLUMNS = [history_files.TIME, history_files.COMPLETION]
-_INSTANT_COLUMNS = [*_COLUMNS, "action", "metadata"]
+_WRITE_COLUMNS = [*_COLUMNS, "action"]
+_INSTANT_COLUMNS = [*_WRITE_COLUMNS, "metadata"]
+_WRITES = pa.array([each.value for each in instants.Action if each.is_write])
 _ATTEMPTS_MAX = 3
 _SEARCHES_MAX = 32
 
@@ -130,10 +133,10 @@ class ArchivedTimeline:
             return
         raise _vanished(self._storage)
 
-    def oldest_write(self) -> ArchivedInstant | None:
+    def oldest_write(self) -> instants.Instant | None:
         """Return the archived write with the smallest requested time; None for none.
 
-        Requests as for the manifest, and a part of a file, rarely more.
+        Requests as for the manifest, and three columns of a part of a file, rarely more.
 
         Raises:
             FormatError: As `completion_time`.
@@ -163,7 +166,7 @@ class ArchivedTimeline:
 
         found = {
             each.instant.requested_time: each.instant
-            for each in self._in_parts(is_wanted, [*_COLUMNS, "action"])
+            for each in self._in_parts(is_wanted, _WRITE_COLUMNS)
             if each.instant.action.is_write
             and each.instant.requested_time >= requested_from
             and str(each.instant.completion_time) > completed_after
@@ -211,14 +214,17 @@ class ArchivedTimeline:
             return
         raise _vanished(self._storage)
 
-    def _oldest_write(self, files: tuple[TreeFile, ...]) -> ArchivedInstant | None:
+    def _oldest_write(self, files: tuple[TreeFile, ...]) -> instants.Instant | None:
         for each in sorted(files, key=lambda file: file.first):
             with history_files.HistoryFile(self._storage, each).opened() as opened:
                 for part in opened.parts:
-                    read = _instants(opened.rows([part], _INSTANT_COLUMNS))
-                    writes = [found for found in read if found.instant.action.is_write]
-                    if writes:
-                        return min(writes, key=lambda found: found.instant.requested_time)
+                    writes = _writes(opened.rows([part], _WRITE_COLUMNS))
+                    if writes.num_rows:
+                        # One of 14 digits stands for the end of its second, and sorts first.
+                        times = writes.column(history_files.TIME)
+                        second = history_files.second_of(pc.min(times).as_py())
+                        oldest = _instants(writes.filter(pc.starts_with(times, second)))
+                        return min((each.instant for each in oldest), key=_requested_time)
         return None
 
     def _newest_first(
@@ -329,6 +335,19 @@ def _opened(piece: _Piece) -> tuple[list[_Piece], list[ArchivedInstant]]:
             parts = [replace(piece, part=each, first=each.first, last=each.last) for each in wanted]
             return parts, []
         return [], _instants(opened.rows(wanted, _INSTANT_COLUMNS))
+
+
+def _writes(rows: pa.Table) -> pa.Table:
+    """Return those rows of which `_instants` makes writes."""
+    has_times = (
+        pc.not_equal(pc.fill_null(rows.column(name).cast(pa.string()), ""), "") for name in _COLUMNS
+    )
+    is_write = pc.is_in(rows.column("action").cast(pa.string()), value_set=_WRITES)
+    return rows.filter(functools.reduce(pc.and_, has_times, is_write))
+
+
+def _requested_time(instant: instants.Instant) -> instants.InstantTime:
+    return instant.requested_time
 
 
 def _instants(rows: pa.Table) -> list[ArchivedInstant]:

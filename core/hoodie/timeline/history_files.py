@@ -105,15 +105,18 @@ def _parts(metadata: pq.FileMetaData) -> Iterator[Part]:
         statistics = group.column(place).statistics
         first, last = _EARLIEST, _LATEST
         if statistics is not None and statistics.has_min_max:
-            first, last = _seconds(statistics.min), _seconds(statistics.max) + instants.SHORT_ENDING
+            first, last = (
+                second_of(statistics.min),
+                second_of(statistics.max) + instants.SHORT_ENDING,
+            )
         newest = _LATEST
         if COMPLETION in names:
             completions = group.column(names.index(COMPLETION)).statistics
             if completions is not None and completions.has_min_max:
-                newest = _seconds(completions.max) + instants.SHORT_ENDING
+                newest = second_of(completions.max) + instants.SHORT_ENDING
         yield Part(number=number, first=first, last=last, row_count=group.num_rows, newest=newest)
 
 
-def _seconds(time: str) -> str:
+def second_of(time: str) -> str:
     """Return the second of a time: one of 14 digits stands for the end of it, and sorts first."""
     return instants.checked_time(time)[:_SECONDS_DIGITS]

@@ -30,7 +30,7 @@ from hoodie_jobs.spark import packing, read_options
 
 Planned: TypeAlias = changes.Changes | change_data.ChangeData
 Retype: TypeAlias = Callable[[pa.DataType], pa.DataType]
-Part: TypeAlias = changes.Part | row_versions.VersionTask
+Part: TypeAlias = changes.Part | Sequence[row_versions.VersionTask]
 
 _IMAGES = (values.BEFORE, values.AFTER)
 _PARTITION_PATH = row_versions.PARTITION_PATH
@@ -130,7 +130,8 @@ def parts_of(planned: Planned, pushed: predicates.Predicate | None = None) -> Se
     if isinstance(planned, changes.Changes):
         return planned.parts()
     conditions = () if pushed is None else predicates.conjuncts(pushed)
-    return [each for task in planned.tasks() if (each := _narrowed(task, conditions)) is not None]
+    narrowed = (_narrowed(task, conditions) for task in planned.tasks())
+    return list(row_versions.together(each for each in narrowed if each is not None))
 
 
 def _narrowed(
@@ -181,7 +182,7 @@ def read_part(
     if isinstance(part, changes.Part):
         batches = part.read()
     else:
-        batches = row_versions.changes(part)
+        batches = row_versions.changes_of(part)
         if images is read_options.Images.JSON:
             batches = map(_with_json, batches)
     for batch in batches:
@@ -231,4 +232,4 @@ def _with_times(kind: pa.DataType, of_time: Retype, of_day: Retype) -> pa.DataTy
 def _size_bytes(part: Part) -> int:
     if isinstance(part, changes.Part):
         return part.size_bytes
-    return sum(each.total_bytes for each in (*part.before, *part.after))
+    return sum(task.size_bytes for task in part)

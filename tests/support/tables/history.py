@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,8 +18,15 @@ def put(storage: Storage, name: str, content: bytes) -> None:
     storage.create(f"{archived.DIRECTORY}/{name}", content)
 
 
-def put_rows(storage: Storage, *rows: tuple[InstantTime, InstantTime]) -> str:
-    """Archive instants of these requested and completion times; return the file's name."""
+def put_rows(
+    storage: Storage,
+    *rows: tuple[InstantTime, InstantTime | None],
+    actions: Mapping[InstantTime, str] | None = None,
+) -> str:
+    """Archive instants of these requested and completion times; return the file's name.
+
+    Those without an action of their own are delta commits.
+    """
     schema = pa.schema(
         [
             ("instantTime", pa.string()),
@@ -34,7 +42,7 @@ def put_rows(storage: Storage, *rows: tuple[InstantTime, InstantTime]) -> str:
             {
                 "instantTime": requested,
                 "completionTime": completed,
-                "action": "deltacommit",
+                "action": (actions or {}).get(requested, "deltacommit"),
                 "metadata": b"x" * 100,
                 "plan": None,
                 "version": 1,

@@ -13,6 +13,7 @@ from pyspark.sql.streaming import datasource as limits
 from hoodie import errors
 from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, table_config
+from hoodie.model.change_data import LoggingMode
 from hoodie.model.moments import Rule
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.read.micro_batches import Limit
@@ -343,6 +344,10 @@ class TestConditions:
 
     @pytest.fixture
     def filled(self, small: SmallTable) -> str:
+        return self.fill(small)
+
+    @staticmethod
+    def fill(small: SmallTable) -> str:
         """Keys of both buckets in two partitions, of which one key each is gone again."""
         keys = [str(number) for number in range(6)]
         for part in "pq":
@@ -418,6 +423,20 @@ class TestConditions:
             assert left == 1
         twice = [EqualTo(("record_key",), each) for each in "23"]
         assert self.pushed(small, options, *twice)[:2] == ([], 0)
+
+    def test_of_stored_change_data(self, tmp_path: Path) -> None:
+        """What writes stored in small logs is one part, of which as much is left out."""
+        stored = replace(COW, change_data=LoggingMode.DATA_BEFORE_AFTER)
+        small = SmallTable(tmp_path / "t", stored)
+        options = {read_options.BEGIN: self.fill(small), **CDC, "images": "struct"}
+        everything, parts, _ = self.pushed(small, options)
+        assert parts == 1
+        assert len({row["ts_ms"] for row in everything}) == 4
+        last = everything[-1]
+        for name in ("record_key", "partition_path", "ts_ms"):
+            found, parts, left = self.pushed(small, options, EqualTo((name,), last[name]))
+            assert found == [row for row in everything if row[name] == last[name]]
+            assert (parts, left) == (1, 1)
 
     def test_option(self, small: SmallTable, filled: str) -> None:
         found = read(small, {read_options.BEGIN: filled, "where": "a > 1 or part = 'x'"})

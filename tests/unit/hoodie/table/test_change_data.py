@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from hoodie import environment, errors, table
+from hoodie.filegroup import change_logs
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.consumers import Progress
 from hoodie.model import commits, schemas, settings, table_config
 from hoodie.model.change_data import LoggingMode
-from hoodie.read import change_data
+from hoodie.read import change_data, row_versions
 from support.tables.tables import CONFIG, SmallTable
 
 PLAIN = replace(CONFIG, has_partial_updates=False, bucket_count=1)
@@ -213,19 +214,95 @@ def test_file_groups_that_no_write_touched_are_not_read(tmp_path: Path) -> None:
     assert small.changes(first) == [("u", "1", 1, 2)]
 
 
-@pytest.mark.parametrize("content", [b"", b"#HUDI#", b"x" * 200])
-def test_broken_logs_are_refused(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda whole: whole[:-1],
+        lambda _: b"#HUDI#",
+        lambda _: b"x" * 200,
+        lambda whole: whole[:-20] + b"x" + whole[-19:],
+    ],
+    ids=["cut", "magic", "text", "last record"],
+)
+def test_broken_logs_are_refused(broken: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """The error names the log, also where it is read together with others."""
     small = Watched(tmp_path, STORED)
     first = small.put(("1", 1))
-    small.put(("1", 10))
-    (path,) = small.path.rglob("*.cdc")
-    whole = path.read_bytes()
-    path.write_bytes(content or whole[:-1])
+    for number in range(3):
+        small.put(("1", 10 + number))
+    path = sorted(small.path.rglob("*.cdc"), key=lambda each: each.name[-30:])[1]
+    path.write_bytes(broken(path.read_bytes()))
     with pytest.raises(errors.FormatError, match=path.name):
         small.changes(first)
     path.unlink()
-    with pytest.raises(errors.NotFoundError):
+    with pytest.raises(errors.NotFoundError, match=path.name):
         small.changes(first)
+
+
+class TestTogether:
+    """Stored images of several writes and file groups are read together."""
+
+    def written(self, tmp_path: Path, config: table_config.TableConfig) -> tuple[Watched, str]:
+        small = Watched(tmp_path, replace(config, bucket_count=2))
+        first = small.put(*((str(number), 0) for number in range(8)))
+        small.put(*((str(number), 1) for number in range(2, 12)))
+        small.drop("0", "9")
+        small.put(("0", 2), ("1", 2), ("5", 2))
+        return small, first
+
+    def expected(self) -> list[list[Short]]:
+        return [
+            sorted(
+                [
+                    *(("u", str(number), 0, 1) for number in range(2, 8)),
+                    *(("i", str(number), None, 1) for number in range(8, 12)),
+                ]
+            ),
+            [("d", "0", 0, None), ("d", "9", 1, None)],
+            [("i", "0", None, 2), ("u", "1", 0, 2), ("u", "5", 1, 2)],
+        ]
+
+    @pytest.mark.parametrize("bytes_max", [1, 9000, 1 << 20])
+    def test_writes_come_one_after_the_other(
+        self, bytes_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        small, first = self.written(tmp_path, STORED)
+        monkeypatch.setattr(change_logs, "_TOGETHER_BYTES_MAX", bytes_max)
+        found = small.table.change_data(first)
+        groups = [len(some) for some in row_versions.together(found.tasks())]
+        assert sum(groups) == 6
+        assert len(groups) == {1: 6, 9000: 3, 1 << 20: 1}[bytes_max]
+        assert by_write(short(found), 10, 2, 3) == self.expected()
+        times = [row["ts_ms"] for row in found.read().read_all().to_pylist()]
+        writes = [each.requested_time for each in found.writes]
+        assert times == [writes[0]] * 10 + [writes[1]] * 2 + [writes[2]] * 3
+
+    def test_partitions_are_those_of_the_logs(self, tmp_path: Path) -> None:
+        small, first = self.written(tmp_path, STORED)
+        small.put(("1", 3), ("20", 3), part="q")
+        small.put(("20", 4), part="q")
+        small.put(("1", 4))
+        rows = small.table.change_data(first).read().read_all().to_pylist()
+        for row in rows:
+            image = row["before"] or row["after"]
+            assert row["partition_path"] == image["part"]
+        assert {row["partition_path"] for row in rows} == {"p", "q"}
+
+    def test_keys_that_are_asked_for_are_found_in_each(self, tmp_path: Path) -> None:
+        small, _ = self.written(tmp_path, STORED)
+        found = small.table.history("0", partition="p").read().read_all().to_pylist()
+        assert [row["event"] for row in found] == ["insert", "delete", "insert"]
+
+    def test_properties_that_say_more_than_logs_have(self, tmp_path: Path) -> None:
+        """Another program has changed the mode, and does not say since when."""
+        small, first = self.written(tmp_path, KEYS)
+        path = small.path / ".hoodie" / "hoodie.properties"
+        path.write_text(path.read_text().replace("OP_KEY_ONLY", "DATA_BEFORE_AFTER"))
+        small.table = table.open_table(str(small.path), small.env)
+        small.put(("1", 3))
+        (*before, last) = by_write(small.changes(first), 10, 2, 3, 1)
+        assert before == self.expected()
+        assert last == [("u", "1", 2, 3)]
 
 
 class TestCleaned:
@@ -444,10 +521,8 @@ def test_tasks_can_be_run_by_other_processes(
     small = Watched(tmp_path, STORED)
     first = small.put(("1", 1))
     small.put(("1", 2))
-    run: Callable[[object], object] = change_data.row_versions.changes
+    run: Callable[[object], object] = row_versions.changes_of
     monkeypatch.setattr(
-        change_data.row_versions,
-        "changes",
-        lambda task: run(pickle.loads(pickle.dumps(task))),
+        row_versions, "changes_of", lambda tasks: run(pickle.loads(pickle.dumps(tasks)))
     )
     assert small.changes(first) == [("u", "1", 1, 2)]

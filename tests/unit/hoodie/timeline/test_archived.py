@@ -114,6 +114,48 @@ def test_broken_file_is_named() -> None:
         archived.ArchivedTimeline(storage).completion_time(time(1))
 
 
+class TestOldestWrite:
+    def test_actions_that_write_nothing_are_left_out(self) -> None:
+        storage = MemoryStorage()
+        cleaned, rolled_back = (put_one(storage, second, "clean") for second in (1, 2))
+        mixed = history.put_rows(
+            storage,
+            (time(3), time(4)),
+            (time(5), time(9)),
+            (time(6), time(7)),
+            actions={time(3): "rollback", time(5): "replacecommit"},
+        )
+        put_manifest(storage, 1, mixed, rolled_back, put_rows(storage, (11, 12)), cleaned)
+        assert oldest(storage) == (time(5), time(9))
+
+    def test_times_of_seconds_stand_for_their_end(self) -> None:
+        storage = MemoryStorage()
+        short, long = InstantTime(time(3)[:-3]), InstantTime(f"{time(3)[:-3]}500")
+        put_manifest(storage, 1, history.put_rows(storage, (short, time(8)), (long, time(9))))
+        assert oldest(storage) == (long, time(9))
+
+    def test_what_has_not_completed_is_no_write(self) -> None:
+        storage = MemoryStorage()
+        put_manifest(storage, 1, history.put_rows(storage, (time(1), None), (time(2), time(4))))
+        assert oldest(storage) == (time(2), time(4))
+
+    def test_of_no_write_there_is_none(self) -> None:
+        storage = MemoryStorage()
+        assert oldest(storage) is None
+        put_manifest(storage, 1, put_one(storage, 1, "clean"))
+        assert oldest(storage) is None
+
+
+def put_one(storage: MemoryStorage, second: int, action: str) -> str:
+    at = time(second)
+    return history.put_rows(storage, (at, at), actions={at: action})
+
+
+def oldest(storage: MemoryStorage) -> tuple[str, str | None] | None:
+    found = archived.ArchivedTimeline(storage).oldest_write()
+    return found and (found.requested_time, found.completion_time)
+
+
 def test_timeline_asks_the_archive_for_what_is_older_than_its_start() -> None:
     """Slicing needs the completion time of an archived log (format.md: Archived timeline)."""
     storage = Counting()
