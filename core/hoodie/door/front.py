@@ -336,7 +336,9 @@ class Front(ABC):
         """
         text = authors.checked_batch_id(str(batch_id))
         done = self.committed_batches(authors.Author(writer_id=app_id).writer_id or app_id)
-        return transactions.Transaction(self._job, app_id, text, is_done=text in done)
+        return transactions.Transaction(
+            self._job, app_id, text, is_done=text in done, on_written=self._written
+        )
 
     @property
     def inspect(self) -> inspecting.Inspection:

@@ -13,7 +13,7 @@ be beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -34,7 +34,15 @@ class Transaction:
         result: What it did; None until the block has ended.
     """
 
-    def __init__(self, job: writing.Job, app_id: str, batch_id: str, *, is_done: bool) -> None:
+    def __init__(
+        self,
+        job: writing.Job,
+        app_id: str,
+        batch_id: str,
+        *,
+        is_done: bool,
+        on_written: Callable[[outcomes.Written], outcomes.Written],
+    ) -> None:
         """Begin; nothing is on the timeline until the end.
 
         Args:
@@ -42,11 +50,13 @@ class Transaction:
             app_id: The writer.
             batch_id: Of its batches.
             is_done: Whether the table has this batch.
+            on_written: Called with what the write did; returns it.
         """
         self.result: outcomes.Written | None = None
         self._job = replace(job, writer=job.writer.named(app_id))
         self._batch_id = batch_id
         self._is_done = is_done
+        self._on_written = on_written
         self._steps: list[writing.Step] = []
         self._is_open = False
 
@@ -165,4 +175,4 @@ class Transaction:
         elif not self._steps:
             self.result = outcomes.Written(batch_id=self._batch_id)
         else:
-            self.result = writing.write(self._job, self._steps, self._batch_id)
+            self.result = self._on_written(writing.write(self._job, self._steps, self._batch_id))

@@ -765,13 +765,20 @@ def test_rows_of_a_write_are_counted_after_others_as_before(trips: hoodie.Table)
     assert trips.row_counts(write) == counts
 
 
-def test_table_reads_the_columns_that_its_own_write_widened(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_table_reads_the_columns_that_its_own_write_widened(
+    tmp_path: Path, *, in_transaction: bool
+) -> None:
     settings = {"hoodie.datasource.write.reconcile.schema": "true"}
     hoodie.create_table(tmp_path / "w", {"id": pa.string(), "n": pa.int32()}, "id")
     other = hoodie.open_table(tmp_path / "w")
     table = hoodie.open_table(tmp_path / "w", settings=settings)
     wide = [{"id": "1", "n": 1 << 40, "note": "new"}]
-    table.upsert(pa.Table.from_pylist(wide))
+    if in_transaction:
+        with table.transaction("etl", 1) as tx:
+            tx.upsert(pa.Table.from_pylist(wide))
+    else:
+        table.upsert(pa.Table.from_pylist(wide))
     assert table.scan().to_arrow().to_pylist() == wide
     with pytest.raises(errors.FormatError, match=r"open it again, or call Table\.refresh"):
         other.scan().to_arrow()
