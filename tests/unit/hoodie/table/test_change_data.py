@@ -1,7 +1,6 @@
 """Change data through the table's door: what each write changed, stored or computed."""
 
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hoodie.maintenance.consumers import Progress
 from hoodie.model import commits, schemas, settings, table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.read import change_data
+from hoodie.read.row_versions import changes
 from support.tables.tables import CONFIG, SmallTable
 
 PLAIN = replace(CONFIG, has_partial_updates=False, bucket_count=1)
@@ -438,16 +438,12 @@ def test_two_rows_of_one_key(tmp_path: Path) -> None:
     assert small.changes(first) == expected
 
 
-def test_tasks_can_be_run_by_other_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_can_be_run_by_other_processes(tmp_path: Path) -> None:
     small = Watched(tmp_path, STORED)
     first = small.put(("1", 1))
     small.put(("1", 2))
-    run: Callable[[object], object] = change_data.row_versions.changes
-    monkeypatch.setattr(
-        change_data.row_versions,
-        "changes",
-        lambda task: run(pickle.loads(pickle.dumps(task))),
-    )
-    assert small.changes(first) == [("u", "1", 1, 2)]
+    found = small.table.change_data(first)
+    tasks = pickle.loads(pickle.dumps(list(found.tasks())))
+    rows = [row for each in tasks for batch in changes(each) for row in batch.to_pylist()]
+    assert rows == found.read().read_all().to_pylist()
+    assert [row["after"]["a"] for row in rows] == [2]
