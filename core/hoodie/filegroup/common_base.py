@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import changes, held_keys, log_scanning, merging, reading
+from hoodie.filegroup import block_decoding, changes, held_keys, log_scanning, merging, reading
 from hoodie.format import log_blocks
 from hoodie.model import files, schemas
 
@@ -76,23 +76,29 @@ class CommonBase:
         )
         self._merging = reader.merging_of(self._slice.group.partition_path, columns)
         scanned = self._scanned({log for each in sides for log in each.file_slice.log_files})
-        self._counting = [
+        counting = (
             log_scanning.counting(
                 ((log, scanned[log]) for log in each.file_slice.log_files),
                 each.source.is_committed,
                 _pass_by,
             )
             for each in sides
+        )
+        # In log order: a side has some of the blocks, in the order of all.
+        self._blocks = [
+            log_scanning.Found(file=log, block=block)
+            for log, found in scanned.items()
+            for block in found
+            if isinstance(block, log_blocks.Block)
         ]
-        # In log order: each side has some of them in the order of all.
-        there = {each.place: each for side in self._counting for each in side}
-        order = {log.path: number for number, log in enumerate(scanned)}
-        places = sorted(there, key=lambda place: (order[place[0]], place[1]))
-        self._number = {place: number for number, place in enumerate(places)}
-        self._decoded = [self._decode(there[place]) for place in places]
-        self.is_partial = any(
-            isinstance(each, changes.ChangedRows) and each.partial_columns is not None
-            for each in self._decoded
+        numbers = {each.place: number for number, each in enumerate(self._blocks)}
+        self._of_sides = [
+            np.array([numbers[each.place] for each in found], int) for found in counting
+        ]
+        used = [self._blocks[number] for number in np.unique(np.concatenate(self._of_sides))]
+        self.is_partial = any(block_decoding.is_partial(each.block) for each in used)
+        self._decoded = (
+            {} if self.is_partial else {numbers[each.place]: self._decode(each) for each in used}
         )
 
     def _scanned(
@@ -115,13 +121,19 @@ class CommonBase:
 
     def added(self, then: int, now: int) -> pa.Array | None:
         """Return the keys in log blocks of one side that another lacks; None as of `held_keys`."""
-        found = held_keys.added_to(self._counting[then], self._counting[now], self._slice.base_file)
+        old, new = self._blocks_of(then), self._blocks_of(now)
+        found = held_keys.added_to(old, new, self._slice.base_file)
         if found is None:
             return None
-        chunks = [
-            chunk for each in found for chunk in self._decoded[self._number[each.place]].keys.chunks
-        ]
+        added = np.setdiff1d(self._of_sides[now], self._of_sides[then]).tolist()
+        chunks = [chunk for each in added for chunk in self._decoded[each].keys.chunks]
         return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+    def _blocks_of(self, side: int) -> list[log_scanning.Found[log_blocks.Block]]:
+        return [self._blocks[number] for number in self._of_sides[side]]
+
+    def _merges_repeated_keys(self, side: int) -> bool:
+        return reading.name_base_rows(self._blocks_of(side), self._slice.base_file)
 
     def rows(self, asked: Sequence[Asked]) -> list[pa.Table]:
         """Return merged rows, a table for each that is asked for, in the columns."""
@@ -152,16 +164,14 @@ class CommonBase:
         """Yield which are merged together: by the same rule, and not too many."""
         by_rule: dict[bool, list[int]] = {}
         for number, each in enumerate(asked):
-            counting = self._counting[each.side]
-            # Without blocks nothing is merged, by any rule.
-            rule = reading.name_base_rows(counting, self._slice.base_file)
-            by_rule.setdefault(rule, []).append(number)
+            # Without blocks nothing is merged, by either rule.
+            by_rule.setdefault(self._merges_repeated_keys(each.side), []).append(number)
         for numbers in by_rule.values():
             batch: list[int] = []
             versions = 0
             for number in numbers:
                 each = asked[number]
-                most = len(each.keys) * (1 + len(self._counting[each.side]))
+                most = len(each.keys) * (1 + len(self._of_sides[each.side]))
                 if batch and versions + most > _MERGED_MAX:
                     yield batch
                     batch, versions = [], 0
@@ -170,25 +180,22 @@ class CommonBase:
             yield batch
 
     def _merged(self, copies: "_Copies", base: pa.Table) -> list[pa.Table]:
-        has_block = np.zeros((len(copies.asked), len(self._decoded)), np.bool_)
+        has_block = np.zeros((len(copies.asked), len(self._blocks)), np.bool_)
         for place, each in enumerate(copies.asked):
-            has_block[place, [self._number[found.place] for found in self._counting[each.side]]] = (
-                True
-            )
-        used = np.flatnonzero(has_block.any(axis=0))
+            has_block[place, self._of_sides[each.side]] = True
         merge = merging.SliceMerge(
-            [copies.of_change(self._decoded[each], has_block[:, each]) for each in used],
+            [
+                copies.of_change(self._decoded[number], has_block[:, number])
+                for number in np.flatnonzero(has_block.any(axis=0)).tolist()
+            ],
             self._merging.rules,
             self._merging.inside,
             self._merging.held.names,
-            merges_repeated_keys=reading.name_base_rows(
-                self._counting[copies.asked[0].side], self._slice.base_file
-            ),
+            merges_repeated_keys=self._merges_repeated_keys(copies.asked[0].side),
         )
         merged = pa.concat_tables([merge.over(copies.of_rows(base)), merge.inserts()])
-        merging_of = self._merging
         apart = copies.apart(merged)
-        return list(reading.beside(iter(apart), merging_of.output, merging_of.values))
+        return list(reading.beside(iter(apart), self._merging.output, self._merging.values))
 
 
 class _Copies:

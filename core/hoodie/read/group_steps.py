@@ -28,7 +28,7 @@ from hoodie.filegroup import common_base
 from hoodie.model import files
 from hoodie.read import row_versions
 
-_KEPT_BYTES = 32 << 20
+_KEPT_BYTES = 16 << 20
 """Of the files of which something is kept at a time."""
 
 _STEPS_MAX = 1 << 10

@@ -217,19 +217,19 @@ def compute_together(tasks: Sequence[VersionTask]) -> list[Found | None]:
     """
     storage = locations.open_storage(tasks[0].table_uri)
     columns = _columns(tasks[0], is_compared=any(each.is_compared for each in tasks))
-    sides = [
-        held_keys.Side(
-            _Side(task, slices, is_after=is_after, storage=storage).source_of(each), each
-        )
+    ends = [
+        _Side(task, slices, is_after=is_after, storage=storage)
         for task in tasks
-        for is_after, slices in enumerate((task.before, task.after))
-        for each in slices
+        for slices, is_after in ((task.before, False), (task.after, True))
     ]
+    sides = [held_keys.Side(end.source_of(each), each) for end in ends for each in end.slices]
+    assert len(sides) == 2 * len(tasks), tasks
     common = common_base.CommonBase(sides, columns)
+    found: list[Found | None] = [None] * len(tasks)
     if common.is_partial:
-        return [None] * len(tasks)
-    asked = []
-    numbers = []
+        return found
+    numbers: list[int] = []
+    asked: list[common_base.Asked] = []
     for number in range(len(tasks)):
         then, now = 2 * number, 2 * number + 1
         keys = common.added(then, now)
@@ -237,7 +237,6 @@ def compute_together(tasks: Sequence[VersionTask]) -> list[Found | None]:
             numbers.append(number)
             asked += (common_base.Asked(side=each, keys=keys) for each in (then, now))
     rows = common.rows(asked)
-    found: list[Found | None] = [None] * len(tasks)
     for number, old, new in zip(numbers, rows[::2], rows[1::2], strict=True):
         found[number] = _apart(tasks[number], old, new)
     return found
@@ -383,7 +382,7 @@ class _Side:
         storage: Storage | None = None,
     ) -> None:
         self._task = task
-        self._slices = slices
+        self.slices = slices
         self._known = task.known_after if is_after else task.known_before
         self._storage = storage or locations.open_storage(task.table_uri)
         self._columns = _columns(task, is_compared=task.is_compared)
@@ -424,7 +423,7 @@ class _Side:
     def _tables(
         self, columns: Sequence[str], where: predicates.Predicate | None
     ) -> Iterator[pa.Table]:
-        for each in self._slices:
+        for each in self.slices:
             source = self.source_of(each)
             reader = reading.SliceReader(
                 source.storage, source.config, source.schema, source.is_committed
