@@ -2,10 +2,13 @@
 
 What a reader holds begins empty, or with the table as of a moment. Each change must find what it
 says was there before, and put what it says is there after; once the changes of a write were applied
-the reader holds what a read as of its completion returns. Net changes lead there in one step.
+the reader holds what a read as of its completion returns. Net changes lead there in one step. Steps
+of a file group are read together, and find what each finds alone.
 """
 
+import itertools
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from hoodie import errors
 from hoodie.model import table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.model.instants import Instant
-from hoodie.read import row_versions
+from hoodie.read import change_data, group_steps, row_versions
 from support.tables.random_histories import COW, EVENT_TIME, LOOKED_UP, STEPS, RandomHistory
 from support.tables.tables import CONFIG
 
@@ -70,8 +73,7 @@ def check_from(history: History, start: Instant | None) -> None:
         return
     begun = dict(held)
     changed = found.read().read_all()
-    alone = [batch for task in found.tasks() for batch in row_versions.changes(task)]
-    assert pa.Table.from_batches(alone, found.columns).to_pylist() == changed.to_pylist()
+    check_alone(found, changed)
     times = {each.requested_time: each for each in found.writes}
     assert changed.column("ts_ms").unique().to_pylist() == [
         each for each in times if each in set(changed.column("ts_ms").to_pylist())
@@ -87,6 +89,23 @@ def check_from(history: History, start: Instant | None) -> None:
     assert len(places) == len(set(places)), "a key has several net changes"
     apply(begun, rows)
     assert begun == history.rows(net.position.time), rows.to_pylist()
+
+
+def check_alone(found: change_data.ChangeData, changed: pa.Table) -> None:
+    """Check that steps which are read together are what each is alone, whatever is kept of them."""
+    tasks = list(found.tasks())
+    alone = [step(row_versions.changes(each)) for each in tasks]
+    assert sorted(itertools.chain(*alone)) == step(changed.to_batches())
+    for kept_bytes in (0, 20_000):
+        steps = group_steps.grouped(tasks, kept_bytes)
+        assert [step(group_steps.changes(each)) for each in steps] == alone, kept_bytes
+    whole = list(group_steps.grouped(tasks))
+    backwards = [step(group_steps.changes(each)) for each in reversed(whole)]
+    assert backwards == alone[::-1]
+
+
+def step(changes: Iterable[pa.RecordBatch]) -> list[str]:
+    return sorted(str(row) for batch in changes for row in batch.to_pylist())
 
 
 def apply(held: Rows, changes: pa.Table) -> None:

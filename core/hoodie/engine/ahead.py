@@ -94,6 +94,22 @@ def streams(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
+class Turn:
+    """What one thread does at a time, in a `with` block; the others wait."""
+
+    def __init__(self) -> None:
+        """Nothing is being done."""
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        """Wait for whichever thread is in a block."""
+        self._lock.acquire()
+
+    def __exit__(self, *raised: object) -> None:
+        """Let the next one in."""
+        self._lock.release()
+
+
 class _Stream(Generic[Result]):
     """The results of one item.
 

@@ -162,13 +162,12 @@ class Decoder:
         self, block: log_blocks.Block, present: pa.Schema, rows: pa.Table
     ) -> changes.ChangedRows:
         """Return rows of a block that has some columns as changes."""
-        is_partial = block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
         keys = rows.column(schemas.RECORD_KEY)
         if keys.null_count:
             raise errors.FormatError(
                 f"{keys.null_count} rows of the block at byte {block.offset} have no record key"
             )
-        return self.changed(rows, frozenset(present.names) if is_partial else None)
+        return self.changed(rows, frozenset(present.names) if is_partial(block) else None)
 
     def changed(
         self, rows: pa.Table, partial_columns: frozenset[str] | None = None
@@ -230,6 +229,11 @@ class Decoder:
             is_default=deletes.is_default,
             is_foreign=is_foreign,
         )
+
+
+def is_partial(block: log_blocks.Frame) -> bool:
+    """Return whether a block has some of the columns alone."""
+    return block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
 
 def _in_class_of(

@@ -13,6 +13,7 @@ as long for a key as it takes to read some hundreds.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from hoodie.format.bloom_filters import Filter
 from hoodie.model import files, predicates, schemas, table_config
 from hoodie.storage import protocol
 
+Frame = TypeVar("Frame", bound=log_blocks.Frame)
 Places = npt.NDArray[np.int64]
 """Positions in the keys that are looked for, ascending."""
 
@@ -76,7 +78,7 @@ def held(source: KeySource, file_slice: files.FileSlice, keys: pa.Array) -> Plac
         return np.flatnonzero(found)
     if file_slice.base_file is not None and _may_hold(source, file_slice.base_file, keys):
         pieces = reading.base_rows(
-            source.storage, file_slice.base_file, _KEY_COLUMN, _range_of(keys)
+            source.storage, file_slice.base_file, _KEY_COLUMN, range_of(keys)
         )
         _mark(found, (piece.column(schemas.RECORD_KEY) for piece in pieces), keys)
     _mark(found, _logged_keys(source, file_slice), keys)
@@ -136,23 +138,38 @@ def logged_since(then: Side, now: Side) -> pa.Array | None:
     before, after = then.file_slice, now.file_slice
     if before.base_file != after.base_file:
         return None
-    old, new = _located(then), _located(now)
-    by_positions = [reading.name_base_rows(each, after.base_file) for each in (old, new)]
-    if old and by_positions[0] != by_positions[1]:
-        return None  # Rows of keys that the base file has twice are merged in two ways.
-    seen = {(each.file.path, each.block.offset) for each in old}
-    added = [each for each in new if (each.file.path, each.block.offset) not in seen]
-    if len(added) + len(old) != len(new):
+    added = added_to(_located(then), _located(now), after.base_file)
+    if added is None:
         return None
     chunks = [chunk for keys in _keys_in(now.source, added) for chunk in keys.chunks]
     return pc.unique(pa.chunked_array(chunks, pa.string()))
+
+
+def added_to(
+    old: Sequence[log_scanning.Found[Frame]],
+    new: Sequence[log_scanning.Found[Frame]],
+    base_file: files.BaseFile | None,
+) -> list[log_scanning.Found[Frame]] | None:
+    """Return the blocks that a slice has at a later moment alone; None as of `logged_since`.
+
+    Args:
+        old: Those that count at the earlier moment.
+        new: Those at the later one.
+        base_file: Of the slice at both.
+    """
+    by_positions = [reading.name_base_rows(each, base_file) for each in (old, new)]
+    if old and by_positions[0] != by_positions[1]:
+        return None  # Rows of keys that the base file has twice are merged in two ways.
+    seen = {each.place for each in old}
+    added = [each for each in new if each.place not in seen]
+    return added if len(added) + len(old) == len(new) else None
 
 
 def _merged(
     source: KeySource, file_slice: files.FileSlice, keys: pa.Array, columns: Sequence[str] = ()
 ) -> reading.SliceRows:
     reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
-    return reader.stream(file_slice, [schemas.RECORD_KEY, *columns], _range_of(keys))
+    return reader.stream(file_slice, [schemas.RECORD_KEY, *columns], range_of(keys))
 
 
 def held_in(source: KeySource, data_file: files.BaseFile | files.LogFile, keys: pa.Array) -> Places:
@@ -187,7 +204,7 @@ def _gathered(present: Iterable[pa.ChunkedArray]) -> Iterator[pa.ChunkedArray]:
         yield pa.chunked_array(chunks, pa.string())
 
 
-def _range_of(keys: pa.Array) -> predicates.Predicate:
+def range_of(keys: pa.Array) -> predicates.Predicate:
     """Return what holds of all keys, to leave row groups out by."""
     ends = pc.min_max(keys).as_py()
     return predicates.And(

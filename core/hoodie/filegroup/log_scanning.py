@@ -38,6 +38,11 @@ class Found(Generic[Frame]):
     file: files.LogFile
     block: Frame
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Its file and where it begins in it, which no other block has."""
+        return self.file.path, self.block.offset
+
 
 OnCorrupt = Callable[[files.LogFile, log_blocks.CorruptRange], None]
 """Hears of every range of a log file that is no block."""
@@ -66,12 +71,30 @@ def read(
         FormatError: A block is broken inside.
         UnsupportedError: A block is of a log compaction, or of a kind that the table does not have.
     """
-    found: list[Found[log_blocks.Block]] = []
     buffers = storage.read_buffers([each.path for each in log_files])
-    for log_file, buffer in zip(log_files, buffers, strict=True):
+    scanned = zip(log_files, map(log_blocks.scan, buffers), strict=True)
+    return counting(scanned, is_committed, on_corrupt, has_hfiles=has_hfiles)
+
+
+def counting(
+    scanned: Iterable[tuple[files.LogFile, Iterable[Frame | log_blocks.CorruptRange]]],
+    is_committed: slicing.IsCommitted,
+    on_corrupt: OnCorrupt,
+    *,
+    has_hfiles: bool = False,
+) -> list[Found[Frame]]:
+    """Return the blocks that count, in log order; errors as of `read`.
+
+    Args:
+        scanned: Log files in merge order, and what is in each.
+        is_committed: As of `read`.
+        on_corrupt: As of `read`.
+        has_hfiles: As of `read`.
+    """
+    found: list[Found[Frame]] = []
+    for log_file, blocks in scanned:
         with named(log_file):
-            scanned = log_blocks.scan(buffer)
-            found = _counting(found, log_file, scanned, is_committed, on_corrupt, has_hfiles)
+            found = _counting(found, log_file, blocks, is_committed, on_corrupt, has_hfiles)
     return found
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -41,6 +42,29 @@ with deferred.imports():
 logger = logging.getLogger(__name__)
 
 Frame = TypeVar("Frame", bound=log_blocks.Frame)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging:
+    """How slices of a partition are merged into rows with some columns.
+
+    Attributes:
+        output: The columns.
+        values: Those of them that the partition path has.
+        held: Those that data files have.
+        inside: These, and what merging needs: the record key, and the ordering fields.
+        rules: The table's.
+        decoder: Of log blocks.
+        on_corrupt: Called for each corrupt range of a log file.
+    """
+
+    output: pa.Schema
+    values: Mapping[str, pa.Scalar]
+    held: pa.Schema
+    inside: pa.Schema
+    rules: folding.Rules
+    decoder: block_decoding.Decoder
+    on_corrupt: log_scanning.OnCorrupt
 
 
 class SliceReader:
@@ -144,7 +168,7 @@ class SliceReader:
         )
         merge.watch = watch
         merged = self._merged(file_slice.base_file, merge, inside, where)
-        merged = _beside(merged, filtered, values)
+        merged = beside(merged, filtered, values)
         origins = tuple(
             kept_deletes.Origin(file=each.file, instant_time=log_scanning.instant_time(each.block))
             for each in blocks
@@ -193,6 +217,31 @@ class SliceReader:
         )
         return bounded_merging.BoundedRows(source, memory)
 
+    def merging_of(self, partition_path: str, columns: Sequence[str]) -> Merging:
+        """Return how slices of a partition are merged.
+
+        Args:
+            partition_path: The partition.
+            columns: As of `stream`.
+
+        Raises:
+            HoodieError: As `stream`.
+        """
+        output = pa.schema([self._field(name) for name in columns])
+        of_path = pa.schema([each for each in output if each.name in self._of_paths.names])
+        rules = folding.rules_of(self._config)
+        held = self._held(output)
+        inside = self._inside(held, rules)
+        return Merging(
+            output=output,
+            values=partition_columns.values(partition_path, self._config, of_path),
+            held=held,
+            inside=inside,
+            rules=rules,
+            decoder=self._decoder(inside, rules),
+            on_corrupt=self._on_corrupt,
+        )
+
     def _base_alone(
         self,
         base_file: files.BaseFile | None,
@@ -206,7 +255,7 @@ class SliceReader:
         if where is not None and predicates.columns(where) and not values:
             return kept_base_rows(self._storage, base_file, held, where, output.names)
         rows = base_rows(self._storage, base_file, held, self._about_files(where))
-        return _filtered(_beside(rows, columns, values), where, output)
+        return _filtered(beside(rows, columns, values), where, output)
 
     def _inside(self, output: pa.Schema, rules: folding.Rules) -> pa.Schema:
         """Return the columns to merge: of the output, and those that merging needs."""
@@ -400,7 +449,7 @@ def _columns_of(where: predicates.Predicate | None) -> list[str]:
     return [] if where is None else sorted(predicates.columns(where))
 
 
-def _beside(
+def beside(
     tables: Iterator[pa.Table], columns: pa.Schema, values: Mapping[str, pa.Scalar]
 ) -> Iterator[pa.Table]:
     """Yield rows in some columns, of which some have one value in all rows."""

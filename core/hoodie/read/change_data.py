@@ -9,7 +9,8 @@ A compaction changes nothing, but for rows of equal ordering values that it merg
 
 The changes of all writes together, by key, are those of one step from the first to the last moment.
 
-Memory: file groups of each write; and of a few file groups at a time slices and changed rows.
+Memory: file groups of each write; of a few file groups at a time slices and changed rows; and what
+steps of small file groups share (`group_steps.py`).
 
 Source: RFC-51; protocol.md: Change data.
 """
@@ -27,7 +28,7 @@ from hoodie.engine.protocol import Engine
 from hoodie.filegroup import group_files, past, snapshots
 from hoodie.model import change_data as change_logs
 from hoodie.model import commits, files, instants, moments, partition_columns, schemas
-from hoodie.read import increments, positions, row_versions
+from hoodie.read import group_steps, increments, positions, row_versions
 
 RecordKeys: TypeAlias = Callable[[pa.Table], pa.Array]
 """Returns the record keys of rows with the table's columns."""
@@ -91,10 +92,12 @@ class Step:
         self, source: increments.Source, wanted: "Wanted"
     ) -> frozenset[files.FileGroupId]:
         """Return the file groups whose earlier rows have to be read: not where they are stored."""
-        if self.write is None or not _takes_images(source, wanted):
-            return self.groups
-        is_stored = source.config.stores_images_of(self.write.requested_time)
+        is_stored = self.stores_images(source) and _takes_images(source, wanted)
         return self.groups - self.logs.keys() if is_stored else self.groups
+
+    def stores_images(self, source: increments.Source) -> bool:
+        """Return whether the write's logs have the rows before and after."""
+        return self.write is not None and source.config.stores_images_of(self.write.requested_time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +134,8 @@ class ChangeData:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         engine: Engine = self._source.engine
         bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
-        tasks = row_versions.together(self.tasks())
-        return ahead.streams(row_versions.changes_of, tasks, engine.parallelism, bound)
+        pieces = group_steps.pieces(self.tasks())
+        return ahead.streams(group_steps.changes, pieces, engine.parallelism, bound)
 
 
 def plan(source: increments.Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> ChangeData:
@@ -355,7 +358,7 @@ def tasks_of(
     takes_images = _takes_images(source, wanted)
     for unit in increments.units_of(source, step.touched, ends):
         logs: tuple[commits.ChangeDataLog, ...] = ()
-        if len(unit.groups) == 1:
+        if len(unit.groups) == 1 and (takes_images or not step.stores_images(source)):
             logs = step.logs.get(unit.groups[0], ())
         yield row_versions.VersionTask(
             table_uri=source.storage.uri,

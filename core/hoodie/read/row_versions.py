@@ -24,20 +24,23 @@ as they were before.
 Source: RFC-51; protocol.md: Change data.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import change_logs, held_keys, projecting, reading, snapshots
+from hoodie.filegroup import change_logs, common_base, held_keys, projecting, reading, snapshots
 from hoodie.model import change_data, commits, files, predicates, schemas, table_config
 from hoodie.model.change_data import Op
 from hoodie.read import changed_rows
 from hoodie.storage import locations
+from hoodie.storage.protocol import Storage
 
 PARTITION_PATH = "partition_path"
 
@@ -45,6 +48,10 @@ _VERSION = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 _NARROW = (schemas.RECORD_KEY, *_VERSION)
 _BATCH_ROWS = 1 << 16
 _OPS = pa.array([op.value for op in Op])
+_CODES_MAX = np.iinfo(np.int64).max
+
+Found: TypeAlias = tuple[pa.Table, pa.Table]
+"""Rows that are gone and rows that have come; of an update its row is among both."""
 
 Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -148,8 +155,14 @@ def changes_of(tasks: Sequence[VersionTask]) -> Iterator[pa.RecordBatch]:
             yield from changes(task)
 
 
-def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
+def changes(
+    task: VersionTask, computed: Callable[[], Found] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield what the write changed in the unit, as `schema_of` says; each change once.
+
+    Args:
+        task: The write and the unit.
+        computed: Returns what `compute` does, if it is asked for; None for `compute`.
 
     Raises:
         NotFoundError: A file is gone, as after cleaning.
@@ -167,7 +180,8 @@ def changes(task: VersionTask) -> Iterator[pa.RecordBatch]:
     else:
         if task.logs and not keys:
             return
-    found = _of_keys(task, _asked(task, keys)) if task.keys or keys else _computed(task)
+    computed = computed or functools.partial(compute, task)
+    found = _of_keys(task, _asked(task, keys)) if task.keys or keys else computed()
     for op, before, after in _paired(*found):
         rows = after if before is None else before
         assert rows is not None, op
@@ -243,20 +257,102 @@ def _asked(task: VersionTask, stored: Sequence[pa.Array]) -> pa.Array:
     return found.filter(pc.is_in(found, value_set=asked)) if task.keys else found
 
 
-def _of_keys(task: VersionTask, keys: pa.Array) -> tuple[pa.Table, pa.Table]:
+def _of_keys(task: VersionTask, keys: pa.Array) -> Found:
     """Return the rows of some keys at both moments, without those that both have like that."""
     before = _Side(task, task.before, is_after=False)
     after = _Side(task, task.after, is_after=True)
     old, new = before.rows_of_keys(keys), after.rows_of_keys(keys)
+    if not task.is_compared and (before.is_partial or after.is_partial):
+        return _of_keys(replace(task, is_compared=True), keys)
+    return _apart(task, old, new)
+
+
+def _apart(task: VersionTask, old: pa.Table, new: pa.Table) -> Found:
+    """Return the rows of both moments without those that both have like that."""
     if task.is_compared:
         return _differing(old, new)
-    if before.is_partial or after.is_partial:
-        return _of_keys(replace(task, is_compared=True), keys)
     versions = _Versions(old, new)
     return old.filter(pa.array(versions.is_gone)), new.filter(pa.array(versions.has_come))
 
 
-def _computed(task: VersionTask) -> tuple[pa.Table, pa.Table]:
+def compute_together(tasks: Sequence[VersionTask]) -> list[Found | None]:
+    """Return what `compute` returns of each of some tasks, from one read of what they have alike.
+
+    None for those for which that is not possible.
+
+    Args:
+        tasks: Of one file group; all slices of them have their base file in common.
+
+    Raises:
+        HoodieError: As `compute`, of any of them.
+    """
+    storage = locations.open_storage(tasks[0].table_uri)
+    columns = _columns(tasks[0], is_compared=any(each.is_compared for each in tasks))
+    ends = [
+        _Side(task, slices, is_after=is_after, storage=storage)
+        for task in tasks
+        for slices, is_after in ((task.before, False), (task.after, True))
+    ]
+    sides = [held_keys.Side(end.source_of(each), each) for end in ends for each in end.slices]
+    assert len(sides) == 2 * len(tasks), tasks
+    common = common_base.CommonBase(sides, columns)
+    found: list[Found | None] = [None] * len(tasks)
+    if common.is_partial:
+        return found
+    numbers: list[int] = []
+    asked: list[common_base.Asked] = []
+    for number in range(len(tasks)):
+        then, now = 2 * number, 2 * number + 1
+        keys = common.added(then, now)
+        if keys is not None:
+            numbers.append(number)
+            asked += (common_base.Asked(side=each, keys=keys) for each in (then, now))
+    rows = common.rows(asked)
+    for number, old, new in zip(numbers, rows[::2], rows[1::2], strict=True):
+        found[number] = _apart(tasks[number], old, new)
+    return found
+
+
+def compute_behind(task: VersionTask, rows_before: pa.Table | None) -> tuple[Found, pa.Table]:
+    """Return what `compute` returns of slices that are base files alone, and all rows after it.
+
+    Args:
+        task: The write and the unit.
+        rows_before: All rows before it, as this returned them of the write before; None to read
+            them.
+
+    Raises:
+        HoodieError: As `compute`.
+    """
+    before = rows_before
+    if before is None or before.column_names != _columns(task, is_compared=task.is_compared):
+        before = _Side(task, task.before, is_after=False).rows()
+    after = _Side(task, task.after, is_after=True).rows()
+    if task.is_compared:
+        return _differing(before, after), after
+    return _apart(task, *_without_same_places(before, after)), after
+
+
+def _without_same_places(old: pa.Table, new: pa.Table) -> Found:
+    """Return rows of two files without those of one version that are at the same place in both.
+
+    A write keeps the order of rows, so that few are left where none was deleted. A file has a
+    version of a row once: no other row of either file is the same.
+    """
+    count = min(old.num_rows, new.num_rows)
+    is_same = np.ones(count, np.bool_)
+    for name in _NARROW:
+        same = pc.equal(old.column(name).slice(0, count), new.column(name).slice(0, count))
+        is_same &= np.asarray(same.fill_null(False))
+    left = np.flatnonzero(~is_same)
+    return (
+        old.take(pa.array(np.concatenate([left, np.arange(count, old.num_rows)]))),
+        new.take(pa.array(np.concatenate([left, np.arange(count, new.num_rows)]))),
+    )
+
+
+def compute(task: VersionTask) -> Found:
+    """Return the rows that the write changed; errors as of `changes`."""
     keys = changed_rows.logged_since(
         task.before,
         task.after,
@@ -270,7 +366,7 @@ def _computed(task: VersionTask) -> tuple[pa.Table, pa.Table]:
     return _by_version(task) or _compared(replace(task, is_compared=True))
 
 
-def _by_version(task: VersionTask) -> tuple[pa.Table, pa.Table] | None:
+def _by_version(task: VersionTask) -> Found | None:
     """Return the rows of both moments whose version the other one lacks.
 
     None where log files have some of the columns alone: a version does not tell what a row is then.
@@ -288,13 +384,13 @@ def _by_version(task: VersionTask) -> tuple[pa.Table, pa.Table] | None:
     )
 
 
-def _compared(task: VersionTask) -> tuple[pa.Table, pa.Table]:
+def _compared(task: VersionTask) -> Found:
     """Return the rows of both moments that the other one has not got like that."""
     before = _Side(task, task.before, is_after=False).rows()
     return _differing(before, _Side(task, task.after, is_after=True).rows())
 
 
-def _differing(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _differing(before: pa.Table, after: pa.Table) -> Found:
     """Return the rows of two tables, with all columns, that the other one has not got like that."""
     versions = _Versions(before, after)
     # Of a version that both have, by its place before.
@@ -315,16 +411,18 @@ class _Versions:
     def __init__(self, before: pa.Table, after: pa.Table) -> None:
         self.before, self.after = before, after
         both = pa.concat_tables([before.select(_NARROW), after.select(_NARROW)])
-        codes = np.zeros(both.num_rows, np.int64)
+        codes, codes_max = np.zeros(both.num_rows, np.int64), 1
         for name in _NARROW:
-            # Each column's values are fewer than rows, so that codes stay small.
             encoded = both.column(name).combine_chunks().fill_null("").dictionary_encode()
             numbers = encoded.indices.to_numpy().astype(np.int64)
-            codes = codes * max(1, len(encoded.dictionary)) + numbers
-            _, codes = np.unique(codes, return_inverse=True)
+            count = max(1, len(encoded.dictionary))
+            if codes_max * count > _CODES_MAX:
+                _, codes = np.unique(codes, return_inverse=True)
+                codes_max = both.num_rows  # As many as there are values of a column, at most.
+            codes, codes_max = codes * count + numbers, codes_max * count
         self._before, self._after = codes[: before.num_rows], codes[before.num_rows :]
-        self.is_gone: Flags = ~np.isin(self._before, self._after)
-        self.has_come: Flags = ~np.isin(self._after, self._before)
+        self.is_gone: Flags = ~_is_in(self._before, self._after)
+        self.has_come: Flags = ~_is_in(self._after, self._before)
 
     def place_before(self, places: Places) -> Places:
         """Return where rows of the later moment were before, of versions that both have."""
@@ -333,21 +431,33 @@ class _Versions:
         return found
 
 
+def _columns(task: VersionTask, *, is_compared: bool) -> list[str]:
+    """Return the columns in which rows are read."""
+    more = (*task.columns, *(task.schema.arrow.names if is_compared else ()))
+    return list(dict.fromkeys((*_NARROW, schemas.PARTITION_PATH, *more)))
+
+
+def _is_in(codes: Places, others: Places) -> Flags:
+    return np.asarray(pc.is_in(pa.array(codes), value_set=pa.array(others)))
+
+
 class _Side:
     """The rows of a unit at one of the two moments."""
 
     def __init__(
-        self, task: VersionTask, slices: Sequence[files.FileSlice], *, is_after: bool
+        self,
+        task: VersionTask,
+        slices: Sequence[files.FileSlice],
+        *,
+        is_after: bool,
+        storage: Storage | None = None,
     ) -> None:
         self._task = task
-        self._slices = slices
+        self.slices = slices
         self._known = task.known_after if is_after else task.known_before
+        self._storage = storage or locations.open_storage(task.table_uri)
+        self._columns = _columns(task, is_compared=task.is_compared)
         self.is_partial = False
-        needed = (*_NARROW, schemas.PARTITION_PATH)
-        self._columns = [*needed, *(name for name in task.columns if name not in needed)]
-        if task.is_compared:
-            more = task.schema.arrow.names
-            self._columns += [name for name in more if name not in self._columns]
 
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all of them."""
@@ -373,10 +483,9 @@ class _Side:
 
     def source_of(self, file_slice: files.FileSlice) -> held_keys.KeySource:
         """Return the table as one of the slices sees it."""
-        task = self._task
-        storage = locations.open_storage(task.table_uri)
-        committed = snapshots.CommittedFiles(storage, self._known.with_files_of(file_slice))
-        return held_keys.KeySource(storage, task.config, task.schema, committed.is_committed)
+        task, known = self._task, self._known.with_files_of(file_slice)
+        committed = snapshots.CommittedFiles(self._storage, known)
+        return held_keys.KeySource(self._storage, task.config, task.schema, committed.is_committed)
 
     def _empty(self, names: Sequence[str]) -> pa.Table:
         full = pa.schema([*schemas.meta_fields(), *self._task.schema.arrow])
@@ -385,7 +494,7 @@ class _Side:
     def _tables(
         self, columns: Sequence[str], where: predicates.Predicate | None
     ) -> Iterator[pa.Table]:
-        for each in self._slices:
+        for each in self.slices:
             source = self.source_of(each)
             reader = reading.SliceReader(
                 source.storage, source.config, source.schema, source.is_committed
