@@ -96,6 +96,8 @@ def check_alone(found: change_data.ChangeData, changed: pa.Table) -> None:
     tasks = list(found.tasks())
     alone = [step(row_versions.changes(each)) for each in tasks]
     assert sorted(itertools.chain(*alone)) == step(changed.to_batches())
+    times = [batch.column("ts_ms") for each in tasks for batch in row_versions.changes(each)]
+    assert pa.chunked_array(times, pa.string()).to_pylist() == changed.column("ts_ms").to_pylist()
     for kept_bytes in (0, 20_000):
         steps = group_steps.grouped(tasks, kept_bytes)
         assert [step(group_steps.changes(each)) for each in steps] == alone, kept_bytes

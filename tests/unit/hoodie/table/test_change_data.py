@@ -520,7 +520,8 @@ def test_tasks_can_be_run_by_other_processes(tmp_path: Path) -> None:
     first = small.put(("1", 1))
     small.put(("1", 2))
     found = small.table.change_data(first)
-    tasks = pickle.loads(pickle.dumps(list(found.tasks())))
-    rows = [row for each in row_versions.changes_of(tasks) for row in each.to_pylist()]
+    parts = pickle.loads(pickle.dumps(list(row_versions.together(found.tasks()))))
+    batches = [batch for each in parts for batch in row_versions.changes_of(each)]
+    rows = [row for batch in batches for row in batch.to_pylist()]
     assert rows == found.read().read_all().to_pylist()
     assert [row["after"]["a"] for row in rows] == [2]
