@@ -237,7 +237,7 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
         elif column.name not in sources and column.name not in may_miss:
             problems.append(f"column {column.name!r} ({column.type}) is missing")
     if problems:
-        hint = f". {settings.ADDS_COLUMNS_KEY}=true adds columns, and widens types"
+        hint = f"; {settings.ADDS_COLUMNS_KEY}=true adds columns, and widens types"
         raise errors.InvalidInputError(
             f"the data does not fit the table: {_list(problems)}{hint if may_evolve else ''}"
         )

@@ -331,7 +331,7 @@ def test_all_misfits_are_named_at_once() -> None:
         schemas.check_fits(data, table(("a", pa.string()), ("b", pa.int32()), ("c", pa.int64())))
     assert str(raised.value) == (
         "the data does not fit the table: column 'a' is there 2 times, expected once; column 'x' "
-        "is not in the table; column 'b' (int32) is missing; column 'c' (int64) is missing. "
+        "is not in the table; column 'b' (int32) is missing; column 'c' (int64) is missing; "
         "hoodie.datasource.write.reconcile.schema=true adds columns, and widens types"
     )
 
