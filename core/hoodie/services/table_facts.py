@@ -188,5 +188,7 @@ REFUSED: Mapping[str, str] = {
         ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
         "credentials are read from the environment, as AWS tools do",
     ),
+    "hoodie.datasource.write.partitions.to.delete": "partitions are deleted by `hoodie delete URI "
+    "--partition day=2024-12-30`, or by a TableAction of the kind DeletePartitions",
 }
 """Keys that others honour and we do not, and why."""

@@ -133,6 +133,7 @@ def test_options_that_describe_prints_for_a_table_are_those_of_its_writer(
             "provider is a.Mine",
         ),
         ({"hoodie.aws.secret.key": "hush"}, "credentials are read from the environment"),
+        ({f"{WRITE}.partitions.to.delete": "day=1"}, "hoodie delete URI --partition"),
         ({"batch_id": "1"}, "batch_id without writer_id"),
         ({"staged_bytes_max": "-1"}, "expected a positive number"),
         ({"hoodie.bulkinsert.user.defined.partitioner.class": "Sorter"}, "=Sorter: expected"),
