@@ -159,6 +159,10 @@ class _Listing(listing.StorageListing):
         }
         return [each for each in found if isinstance(each, files.BaseFile) or each.path in counting]
 
+    def stored_files(self, partition_path: str) -> list[listing.DataFile]:
+        """Return all data files of a partition; requests as `StorageListing.files`."""
+        return super().files(partition_path)
+
 
 class MetadataTable:
     """A table's MDT as of one moment, which is not before that of the data table's timeline."""
@@ -284,7 +288,7 @@ class MetadataTable:
         ]
         if not indexing:
             return None
-        found = self.listed_files(partition)
+        found = self._listing.stored_files(partition)
         begun = {each.instant_time for each in found if isinstance(each, files.LogFile)}
         based = {each.instant_time for each in found if isinstance(each, files.BaseFile)}
         first = next((each.requested_time for each in self._of_data.completed_writes), None)
