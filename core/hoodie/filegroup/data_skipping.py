@@ -197,6 +197,10 @@ def matching_partitions(
             f"{PARTITION_STATS} is being built, or was dropped: expected one that is ready"
         )
     table.check_is_kept_up(PARTITION_STATS)
+    if is_shared:
+        # Apache Hudi's records of partitions are of the files that have their own at that time.
+        table.check_is_not_rolled_back(COLUMN_STATS)
+        table.check_is_not_rolled_back(PARTITION_STATS)
     partition = table.partition(PARTITION_STATS, is_held=False)
     known = column_statistics.of_partitions(partition, columns)
     hashed = pa.array([_hash_of(path) for path in paths], pa.binary())

@@ -159,6 +159,10 @@ class _Listing(listing.StorageListing):
         }
         return [each for each in found if isinstance(each, files.BaseFile) or each.path in counting]
 
+    def stored_files(self, partition_path: str) -> list[listing.DataFile]:
+        """Return all data files of a partition; requests as `StorageListing.files`."""
+        return super().files(partition_path)
+
 
 class MetadataTable:
     """A table's MDT as of one moment, which is not before that of the data table's timeline."""
@@ -249,6 +253,50 @@ class MetadataTable:
             is_write = each.action.is_write and each.requested_time in written
             if is_write and each.requested_time not in found:
                 yield each.requested_time
+
+    def check_is_not_rolled_back(self, partition: str) -> None:
+        """Check that a partition has what an indexing action, or one at its time, made it with.
+
+        Apache Hudi 1.2.0 makes every partition at the requested time of the last action, if that is
+        an indexing action, and before each rolls back what has that time in the MDT: the base files
+        of the one before. Its log files of that time are left, and count again with the next.
+
+        A listing of the partition, once, where the table has such actions.
+
+        Raises:
+            FormatError: It has not.
+        """
+        time = self.rolled_back(partition)
+        if time is not None:
+            raise errors.FormatError(
+                f"{self._storage.uri}/{partition} has no base file of {time}, expected what the "
+                "table had by then: a writer of Apache Hudi that made another index at that time "
+                "rolled it back. `hoodie index drop` and `hoodie index build` make it again, of "
+                "statistics both partitions"
+            )
+
+    def rolled_back(self, partition: str) -> instants.InstantTime | None:
+        """Return the time of an indexing action whose base files a partition lacks, if any.
+
+        Compactions hide that once the log files of that time are deleted. Requests as of
+        `check_is_not_rolled_back`.
+        """
+        indexing = [
+            each.requested_time
+            for each in self._of_data.completed
+            if each.action is instants.Action.INDEXING
+        ]
+        if not indexing:
+            return None
+        found = self._listing.stored_files(partition)
+        begun = {each.instant_time for each in found if isinstance(each, files.LogFile)}
+        based = {each.instant_time for each in found if isinstance(each, files.BaseFile)}
+        first = next((each.requested_time for each in self._of_data.completed_writes), None)
+        for time in indexing:
+            # Of a table without files the partition has no base files either.
+            if time in begun - based and first is not None and first < time:
+                return time
+        return None
 
     def overtaken(self) -> instants.InstantTime | None:
         """Return a write that completed after one that was requested later; None if none is known.

@@ -70,6 +70,7 @@ class RecordIndex:
             raise errors.FormatError(
                 f"{self.groups.source} is being built, or was dropped: expected one that is ready"
             )
+        table.check_is_not_rolled_back(key_changes.RECORD_INDEX)
 
     def _is_being_made(self) -> bool:
         """Return whether the instant that made a file group does not count.

@@ -147,6 +147,7 @@ def checked_slices(
             f"{name} of {table.data_storage.uri} is being built, or was dropped: expected one that "
             "is ready"
         )
+    table.check_is_not_rolled_back(name)
     return slices
 
 

@@ -77,8 +77,8 @@ class Glance:
     Attributes:
         commits_since_compaction: As of `Status`.
         problem: As of `Status`; what is wrong inside of files is not seen.
-        behind: Statistics that lack a write of rows since their last compaction, each with the
-            first such write.
+        behind: Statistics that lack a write of rows since their last compaction, or what an
+            indexing action made, each with the first such instant.
         has_partitioned_record_index: Whether it has a record index that is one of each partition.
     """
 
@@ -175,7 +175,7 @@ def _behind(
     own = (each.partition for each in expressions)
     for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS, *own):
         if name in config.metadata_partitions:
-            lacking = found.lacking_rows(name)
+            lacking = found.lacking_rows(name) or found.rolled_back(name)
             if lacking is not None:
                 yield name, lacking
 

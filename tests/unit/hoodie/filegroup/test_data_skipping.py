@@ -18,15 +18,22 @@ from hoodie.filegroup import (
     metadata_table,
     metadata_writing,
 )
-from hoodie.format import file_names, metadata_avro, metadata_columns, metadata_schemas
+from hoodie.format import (
+    file_names,
+    instant_names,
+    metadata_avro,
+    metadata_columns,
+    metadata_schemas,
+)
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import files, instants, table_config
 from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 from hoodie.read import planning, where
 from hoodie.read.planning import Means
+from hoodie.services import metadata_tables
 from hoodie.storage import memory
-from hoodie.timeline import metadata_timelines
+from hoodie.timeline import active, metadata_timelines
 from hoodie.write import sessions
 from support.tables.tables import CONFIG, Rows, SmallTable
 
@@ -48,6 +55,9 @@ class OfLogs(metadata_table.MetadataTable):
         """Return nothing."""
 
     def check_is_kept_up(self, partition: str) -> None:
+        """Check nothing."""
+
+    def check_is_not_rolled_back(self, partition: str) -> None:
         """Check nothing."""
 
     def latest_slices(self, partition: str) -> list[files.FileSlice]:
@@ -318,6 +328,50 @@ def test_partition_statistics_that_a_write_did_not_add_to_are_not_used(
     assert "has no log file of" in str(step.unused)
     assert "partition statistics are not used" in caplog.text
     assert [row["a"] for row in kept.small.rows(where=where.parse("a = 9"))] == [9]
+
+
+@pytest.mark.parametrize("name", [COLUMN_STATS, PARTITION_STATS])
+def test_partition_statistics_are_not_used_once_apache_hudi_rolled_an_index_back(
+    name: str, tmp_path: Path
+) -> None:
+    """What it makes at the time of an indexing action lacks its base files then."""
+    kept = Kept(tmp_path / "t", CONFIG)
+    time = put_indexing(kept)
+    prefix = kept.logs(name)[0].name.partition("_")[0]
+    first = kept.logs(name)[0].with_name(f"{prefix}_{time}.log.1_0-0-0")
+    assert kept.by_partition_statistics("a = 1").unused is None
+    first.write_bytes(b"")
+    step = kept.by_partition_statistics("a = 1")
+    assert f"/{name} has no base file of {time}" in str(step.unused)
+    assert behind(kept) == ((name, time),)
+    first.with_name(f"{prefix[1:]}_0-0-0_{time}.hfile").write_bytes(b"")
+    assert kept.by_partition_statistics("a = 1").unused is None
+    assert behind(kept) == ()
+
+
+def behind(kept: Kept) -> Sequence[tuple[str, str]]:
+    storage = kept.small.env.open_storage(str(kept.small.path))
+    glance = metadata_tables.glance(storage, kept.small.table.config, active.listed(storage))
+    assert glance is not None
+    return glance.behind
+
+
+def put_indexing(kept: Kept) -> instants.InstantTime:
+    """Put a completed indexing action of another engine on the timeline; return its time."""
+    timeline = active.listed(kept.small.env.open_storage(str(kept.small.path)))
+    after_ms = instants.parse_time(str(timeline.greatest_time)) + 1
+    time = instants.format_time(after_ms)
+    for state in instants.State:
+        is_completed = state is instants.State.COMPLETED
+        instant = instants.Instant(
+            requested_time=time,
+            action=instants.Action.INDEXING,
+            state=state,
+            completion_time=instants.format_time(after_ms + 1) if is_completed else None,
+        )
+        name = instant_names.file_name(instant)
+        (kept.small.path / active.DIRECTORY / name).write_bytes(b"")
+    return time
 
 
 def test_write_that_only_deletes_adds_nothing(tmp_path: Path) -> None:
