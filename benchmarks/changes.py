@@ -9,6 +9,8 @@ the way as the operator would; the last ones stay readable. Then both engines as
 repeated, and the best is kept. With --keep tables stay, and a run of the same sizes goes on with
 them, so that steps can be measured in several runs.
 
+T-Q09: snapshots, time travel and changes of both types are on one page, what their reads cost.
+
 The figures are kept in FILE, and the page beside it shows them: a run of one type, or of other
 sizes, leaves the others as they are.
 """

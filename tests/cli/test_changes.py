@@ -36,6 +36,14 @@ def test_each_run_goes_on_where_the_last_one_ended(
     assert kept.read_text() != before
 
 
+def test_range_that_ends_before_the_first_commit(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    for since in ((), ("--since", "2012-01-01T00:00:00Z")):
+        early = fine(hoodie("changes", table, *since, "--until", "2013-01-01T00:00:00Z", "--json"))
+        assert not early.rows
+        assert "had no commit yet as of 20130101000000000" in early.err
+
+
 def test_reader_by_requested_times(hoodie: Run, table: Path, trips: Path, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     asked = ("changes", table, "--rule", "requested", "--position", kept, "--json")

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import group_files, past, snapshots
+from hoodie.index import tables
 from hoodie.model import change_data as change_logs
 from hoodie.model import commits, files, instants, moments, partition_columns, schemas
 from hoodie.read import group_steps, increments, positions, row_versions
@@ -224,10 +225,14 @@ def _net_step(
     source: increments.Source, snapshot: snapshots.Snapshot, found: increments.Range
 ) -> tuple[Step, ...]:
     touched = increments.touched_by(source, snapshot.timeline, found.writes)
-    # A row may have gone with its file group, and come back in one that is its bucket's since then.
+    # A key may have gone from a file group, or with it, and come back in another one.
     replaced = {group.partition_path for move in touched.moves for group in move}
     touched.moves.append(
-        frozenset(each for each in touched.groups if each.partition_path in replaced)
+        frozenset(
+            each
+            for each in touched.groups
+            if each.partition_path in replaced or not tables.keeps_keys(source.config, each.file_id)
+        )
     )
     return (
         Step(

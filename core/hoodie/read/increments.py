@@ -26,6 +26,7 @@ Source: RFC-66, "Pseudocode for Incremental/CDC Queries"; protocol.md: Increment
 """
 
 import itertools
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,8 @@ from hoodie.model import commits, files, instants, moments, predicates, schemas,
 from hoodie.read import changed_rows, planning, positions
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, archived, contents
+
+logger = logging.getLogger(__name__)
 
 _READ_AT_ONCE = 256
 """So many commits are read before what they touched is added up."""
@@ -208,6 +211,7 @@ def range_of(source: Source, snapshot: snapshots.Snapshot, wanted: Wanted) -> Ra
         GoneError: Writes that the reader has seen, or that are to be read, were rolled back; or
             more than can be named came late.
     """
+    _say_if_early(source, snapshot.timeline, wanted.until, wanted.rule)
     if not isinstance(wanted.since, positions.Position):
         begin = moments.Moment(time=wanted.since, rule=wanted.rule)
         past.check_history(source.storage, snapshot, begin)
@@ -299,10 +303,25 @@ def ending_of(
         later = Known(source.storage, source.config, timeline, until).latecomers(until)
         without = frozenset(each.requested_time for each in later)
         return moments.Moment(time=until.time, without=without), until
+    _say_if_early(source, timeline, until)
     time = end_of(timeline, source.config, source.clock_ms)
     if until is not None:
         time = min(time, until)
     return moments.Moment(time=time), position_at(source, timeline, time)
+
+
+def _say_if_early(
+    source: Source,
+    timeline: active.ActiveTimeline,
+    until: positions.Position | instants.InstantTime | None,
+    rule: moments.Rule = moments.Rule.COMPLETION,
+) -> None:
+    """Warn of an end before the first write; a request to the archive if it is an early one."""
+    if until is None or isinstance(until, positions.Position):
+        return
+    moment = moments.Moment(time=until, rule=rule)
+    if past.is_before_first(source.storage, timeline, moment):
+        logger.warning("%s: had no commit yet as of %s", source.storage.uri, until)
 
 
 def position_at(

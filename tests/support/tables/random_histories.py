@@ -88,6 +88,14 @@ class RandomHistory:
         rows = [self.row(key, part, ts) for key, part in keys]
         self.small.upsert(rows, operation=commits.Operation.INSERT_OVERWRITE, **self.more)
 
+    def come_back(self, keys: Keys, ts: int) -> None:
+        """Delete keys, and write them to new file groups, where the index lets them be in any."""
+        if self.config.bucket_count is not None:
+            return
+        self.delete(keys, ts)
+        rows = [self.row(key, part, ts) for key, part in keys]
+        self.small.upsert(rows, operation=commits.Operation.BULK_INSERT, **self.more)
+
     def finish_late(self) -> None:
         if self.late:
             self.late.pop(0)()
@@ -117,6 +125,8 @@ class RandomHistory:
                 self.delete(keys, ts)
             case ("overwrite", keys, ts):
                 self.overwrite(keys, ts)
+            case ("come_back", keys, ts):
+                self.come_back(keys, ts)
             case (name,):
                 getattr(self, str(name))()
 
@@ -132,6 +142,7 @@ STEPS: tuple[st.SearchStrategy[tuple[object, ...]], ...] = (
     st.tuples(st.just("upsert"), _keys, st.integers(1, 3), st.just(False)),
     st.tuples(st.just("delete"), _keys, st.integers(1, 3)),
     st.tuples(st.just("overwrite"), _keys, st.integers(1, 3)),
+    st.tuples(st.just("come_back"), _keys, st.integers(1, 3)),
     st.tuples(st.sampled_from(["finish_late", "compact", "plan_compaction", "clean", "archive"])),
 )
 """Of a `RandomHistory`."""

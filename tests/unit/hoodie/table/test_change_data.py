@@ -161,6 +161,22 @@ def test_net_changes_over_replaced_file_groups(tmp_path: Path) -> None:
     assert sorted(net) == sorted(("u", str(number), 0, 2) for number in range(20))
 
 
+@pytest.mark.parametrize("mode", [None, LoggingMode.DATA_BEFORE_AFTER])
+def test_net_changes_of_a_key_that_comes_back_elsewhere(
+    mode: LoggingMode | None, tmp_path: Path
+) -> None:
+    """An index finds no row that was deleted: its next one is put into any file group."""
+    index = table_config.IndexKind.SIMPLE
+    small = Watched(tmp_path, replace(COW, bucket_count=None, index=index, change_data=mode))
+    first = small.put(("1", 1), ("2", 2))
+    small.drop("1")
+    small.put(("1", 10), ("3", 3), operation=commits.Operation.BULK_INSERT)
+    assert len(small.table.slices()) == 2
+    net = [("i", "3", None, 3), ("u", "1", 1, 10)]
+    assert sorted(small.changes(first, is_net=True)) == net
+    assert [op for op, *_ in small.changes(first)] == ["d", "i", "i"]
+
+
 def test_partial_updates_that_come_late(tmp_path: Path) -> None:
     """A row that is older fills a column, and leaves the version of the newer one as it is."""
     config = replace(
