@@ -129,6 +129,28 @@ def test_pending_compactions(judge: Judge, tmp_path: Path) -> None:
     assert changes_of(path) == expected
 
 
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_replaced_beside_a_pending_compaction(
+    is_planned: bool, judge: Judge, tmp_path: Path
+) -> None:
+    """Apache Hudi 1.2.0 has no deletes of the rows that a plan and a later log file are about."""
+    peer, path = replace(MOR, buckets=None), tmp_path / "table"
+    options = peer.write_options() | change_data.captured(MODES[0])
+    judge.write(path, batch([row(n, ts=10, part="north") for n in range(3)]), options)
+    judge.write(path, batch([row(0, ts=20, part="north")]), options)
+    if is_planned:
+        assert judge.schedule_compaction(path, options) is not None
+    judge.write(path, batch([row(1, ts=30, part="north")]), options)
+    overwriting = batch([row(7, ts=40, part="north")])
+    judge.write(path, overwriting, options, operation="insert_overwrite")
+    found = change_data.of_judge(judge, path)
+    ours_found = changes_of(path)
+    assert [each.op for each in ours_found].count("d") == 3
+    if is_planned:
+        ours_found = [each for each in ours_found if each.op != "d"]
+    assert found == ours_found
+
+
 def test_log_files_alone(judge: Judge, tmp_path: Path) -> None:
     """Buckets of non-blocking writers begin so: Apache Hudi does not read its own changes there."""
     options = MOR.nbcc_options(in_process_lock()) | change_data.captured(MODES[0])
