@@ -21,7 +21,7 @@ SHORT = 300
 """More than are read at once."""
 
 STEP_BYTES_MAX = 2_000
-CONSTANT_BYTES = 128 << 10
+CONSTANT_BYTES = 256 << 10
 ALONE = settings.ConcurrencyMode.SINGLE_WRITER
 Planned = changes.Changes | change_data.ChangeData
 
