@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import kept_deletes, log_scanning, merging, placing, spilling
+from hoodie.filegroup import kept_deletes, log_scanning, merging, packing, placing, spilling
 from hoodie.model import schemas
 from hoodie.storage import scratch
 
@@ -113,17 +113,7 @@ class BoundedRows:
 
     def _together(self, parts: scratch.Parts, numbers: Sequence[int]) -> Iterator[list[int]]:
         """Yield numbers of parts that fit into a share together; one at least."""
-        taken: list[int] = []
-        size_bytes = 0
-        for number in numbers:
-            more = parts.size_bytes(number)
-            if taken and size_bytes + more > self._share:
-                yield taken
-                taken, size_bytes = [], 0
-            taken.append(number)
-            size_bytes += more
-        if taken:
-            yield taken
+        return packing.in_order(numbers, parts.size_bytes, self._share)
 
     def _cuts(
         self, placed: scratch.Parts, number: int, first: int, end: int

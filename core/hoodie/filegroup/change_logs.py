@@ -17,22 +17,21 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.filegroup import merging
+from hoodie.filegroup import merging, packing
+from hoodie.filegroup.packing import Item
 from hoodie.format import avro_records, file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import avro_types, change_data, commits, files, instants, schemas
 from hoodie.model.change_data import LoggingMode, Op
 from hoodie.model.settings import WriteSettings
 from hoodie.storage import protocol
-
-Item = TypeVar("Item")
 
 _READ = (change_data.OP, change_data.RECORD_KEY, change_data.BEFORE, change_data.AFTER)
 """Columns; the time is that of the write, whose logs they are."""
@@ -101,17 +100,9 @@ def together(items: Iterable[Item], bytes_of: Callable[[Item], int]) -> Iterator
         items: Logs, their blocks, or what reads them.
         bytes_of: The size of an item.
     """
-    some: list[Item] = []
-    total_bytes = 0
-    for each in items:
-        size_bytes = max(bytes_of(each), _ITEM_BYTES_MIN)
-        if some and total_bytes + size_bytes > _TOGETHER_BYTES_MAX:
-            yield some
-            some, total_bytes = [], 0
-        some.append(each)
-        total_bytes += size_bytes
-    if some:
-        yield some
+    return packing.in_order(
+        items, lambda each: max(bytes_of(each), _ITEM_BYTES_MIN), _TOGETHER_BYTES_MAX
+    )
 
 
 @dataclass(frozen=True, slots=True)

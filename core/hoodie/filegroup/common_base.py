@@ -19,7 +19,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import block_decoding, changes, held_keys, log_scanning, merging, reading
+from hoodie.filegroup import (
+    block_decoding,
+    changes,
+    held_keys,
+    log_scanning,
+    merging,
+    packing,
+    reading,
+)
 from hoodie.format import log_blocks
 from hoodie.model import files, schemas
 
@@ -167,17 +175,13 @@ class CommonBase:
             # Without blocks nothing is merged, by either rule.
             by_rule.setdefault(self._merges_repeated_keys(each.side), []).append(number)
         for numbers in by_rule.values():
-            batch: list[int] = []
-            versions = 0
-            for number in numbers:
-                each = asked[number]
-                most = len(each.keys) * (1 + len(self._of_sides[each.side]))
-                if batch and versions + most > _MERGED_MAX:
-                    yield batch
-                    batch, versions = [], 0
-                batch.append(number)
-                versions += most
-            yield batch
+            yield from packing.in_order(
+                numbers, lambda number: self._versions_of(asked[number]), _MERGED_MAX
+            )
+
+    def _versions_of(self, asked: Asked) -> int:
+        """Return how many versions of rows are merged for what is asked for, at most."""
+        return len(asked.keys) * (1 + len(self._of_sides[asked.side]))
 
     def _merged(self, copies: "_Copies", base: pa.Table) -> list[pa.Table]:
         has_block = np.zeros((len(copies.asked), len(self._blocks)), np.bool_)
@@ -269,8 +273,8 @@ class _Copies:
         places = self._places[np.repeat(self._starts[asked], counts) + offsets]
         if has_block is None:
             return which, places
-        counts_here = has_block[places]
-        return which[counts_here], places[counts_here]
+        is_merged = has_block[places]
+        return which[is_merged], places[is_merged]
 
     def _with_keys(self, rows: pa.Table, places: Places) -> pa.Table:
         column = rows.column_names.index(schemas.RECORD_KEY)
