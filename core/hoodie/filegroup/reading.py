@@ -141,8 +141,7 @@ class SliceReader:
         """
         output = pa.schema([self._field(name) for name in columns])
         filtered = self._with(output, _columns_of(where))
-        wanted = pa.schema([each for each in filtered if each.name in self._of_paths.names])
-        values = partition_columns.values(file_slice.group.partition_path, self._config, wanted)
+        values = self._path_values(file_slice.group.partition_path, filtered)
         blocks = []
         if not is_read_optimized:
             blocks = log_scanning.read(
@@ -151,23 +150,20 @@ class SliceReader:
         if not blocks:
             base_file = file_slice.base_file
             return SliceRows(output, self._base_alone(base_file, filtered, values, where, output))
-        rules = folding.rules_of(self._config)
-        held = self._held(filtered)
-        inside = self._inside(held, rules)
-        decoder = self._decoder(inside, rules)
+        how = self._merging(filtered, values)
         decoded = []
         for found in blocks:
             with log_scanning.named(found.file):
-                decoded.append(decoder.decode(found.block))
+                decoded.append(how.decoder.decode(found.block))
         merge = merging.SliceMerge(
             decoded,
-            rules,
-            inside,
-            held.names,
+            how.rules,
+            how.inside,
+            how.held.names,
             merges_repeated_keys=name_base_rows(blocks, file_slice.base_file),
         )
         merge.watch = watch
-        merged = self._merged(file_slice.base_file, merge, inside, where)
+        merged = self._merged(file_slice.base_file, merge, how.inside, where)
         merged = beside(merged, filtered, values)
         origins = tuple(
             kept_deletes.Origin(file=each.file, instant_time=log_scanning.instant_time(each.block))
@@ -228,13 +224,20 @@ class SliceReader:
             HoodieError: As `stream`.
         """
         output = pa.schema([self._field(name) for name in columns])
-        of_path = pa.schema([each for each in output if each.name in self._of_paths.names])
+        return self._merging(output, self._path_values(partition_path, output))
+
+    def _path_values(self, partition_path: str, columns: pa.Schema) -> Mapping[str, pa.Scalar]:
+        """Return the values of those of some columns that the partition path has."""
+        of_path = pa.schema([each for each in columns if each.name in self._of_paths.names])
+        return partition_columns.values(partition_path, self._config, of_path)
+
+    def _merging(self, output: pa.Schema, values: Mapping[str, pa.Scalar]) -> Merging:
         rules = folding.rules_of(self._config)
         held = self._held(output)
         inside = self._inside(held, rules)
         return Merging(
             output=output,
-            values=partition_columns.values(partition_path, self._config, of_path),
+            values=values,
             held=held,
             inside=inside,
             rules=rules,
