@@ -20,8 +20,9 @@ COMMITS = 900
 SHORT = 300
 """More than are read at once."""
 
+RUNS = 3
 STEP_BYTES_MAX = 2_000
-CONSTANT_BYTES = 256 << 10
+CONSTANT_BYTES = 128 << 10
 ALONE = settings.ConcurrencyMode.SINGLE_WRITER
 Planned = changes.Changes | change_data.ChangeData
 
@@ -38,6 +39,11 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> table.Table:
 
 
 def peak_bytes(plan: Callable[[], Planned]) -> int:
+    """Return the least of some peaks: how many commits threads hold at once is a matter of luck."""
+    return min(_peak_bytes(plan) for _ in range(RUNS))
+
+
+def _peak_bytes(plan: Callable[[], Planned]) -> int:
     tracemalloc.start()
     try:
         planned = plan()
