@@ -1,9 +1,9 @@
 """Manifests: YAML that declares objects, read strictly.
 
-Whatever does not fit is told with file, document, path and expectation, all of it at once. Only a
+Whatever does not fit is reported with file, document, path and expectation, all at once. Only a
 word of an enumeration may be spelled in another case, and with hyphens or underscores, which an API
-server refuses: it is taken, and told (`Manifest.respelled`). The text may be anybody's: its size,
-its depth and what its aliases grow to are bounded.
+server refuses: it is accepted, and reported (`Manifest.respelled`). The text may be anybody's: its
+size, its depth and what its aliases grow to are bounded.
 """
 
 import difflib
@@ -273,7 +273,7 @@ def _validate(
 ) -> Model | None:
     """Return a block; None, and problems, where it does not fit.
 
-    Words of enumerations may be in any spelling where `respelled` takes what is told of them.
+    Words of enumerations may be in any spelling if there is a list that takes the reports of them.
     """
     if not isinstance(data, dict):
         problems.append((path, f"is {_shown(data)}, expected an object"))

@@ -143,8 +143,8 @@ def mismatch(
 def _fields_to_set(differing: Sequence[hudi_table_status.PropertyMismatch]) -> str:
     """Return what to do about a table before a run takes it over, when fields can be edited."""
     *others, last = dict.fromkeys(_COMPARED.get(each.property, each.property) for each in differing)
-    told = f"{', '.join(others)} and {last}" if others else last
-    return f"; set {told} to what the table has"
+    names = f"{', '.join(others)} and {last}" if others else last
+    return f"; set {names} to what the table has"
 
 
 def _differing(
