@@ -32,7 +32,7 @@ DIRECTORY = history_tree.DIRECTORY
 _COLUMNS = [history_files.TIME, history_files.COMPLETION]
 _WRITE_COLUMNS = [*_COLUMNS, "action"]
 _INSTANT_COLUMNS = [*_WRITE_COLUMNS, "metadata"]
-_WRITES = pa.array([each.value for each in instants.Action if each.is_write])
+_WRITES = [each.value for each in instants.Action if each.is_write]
 _ATTEMPTS_MAX = 3
 _SEARCHES_MAX = 32
 
@@ -342,7 +342,8 @@ def _writes(rows: pa.Table) -> pa.Table:
     has_times = (
         pc.not_equal(pc.fill_null(rows.column(name).cast(pa.string()), ""), "") for name in _COLUMNS
     )
-    is_write = pc.is_in(rows.column("action").cast(pa.string()), value_set=_WRITES)
+    # Arrow imports pandas for the first array that it makes of a list: not when this is imported.
+    is_write = pc.is_in(rows.column("action").cast(pa.string()), value_set=pa.array(_WRITES))
     return rows.filter(functools.reduce(pc.and_, has_times, is_write))
 
 
