@@ -4,7 +4,7 @@
 a configuration already.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from hoodie import deferred, environment, errors, table
@@ -195,7 +195,13 @@ def _place(uri: object) -> str:
     return found
 
 
-def _names(parameter: str, given: str | Sequence[str]) -> tuple[str, ...]:
+def _names(parameter: str, given: object) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    if not isinstance(given, str | Iterable):
+        raise errors.InvalidInputError(
+            f"{parameter} is of type {type(given).__name__}, expected names of columns"
+        )
     found = (given,) if isinstance(given, str) else tuple(given)
     for each in found:
         if not isinstance(each, str):

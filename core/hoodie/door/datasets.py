@@ -295,6 +295,13 @@ class HoodieDataset(dataset.Dataset):  # type: ignore[misc] # pyarrow has no typ
             "in the query"
         )
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a capsule of Arrow's C stream interface.
+
+        By it Arrow writes a dataset (`write_dataset`), which otherwise asks its C++.
+        """
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def __reduce__(self) -> tuple[type[Self], tuple["Slices"]]:
         found = tuple(each.rows for each in self._scan.fragments())
         return type(self), (Slices(slices=found, schema=self.schema),)

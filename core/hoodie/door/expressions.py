@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pyarrow import dataset
 
 from hoodie import errors
-from hoodie.model import predicates
+from hoodie.model import column_names, predicates
 
 _LENGTH_MAX = 20_000
 _NESTING_MAX = 50
@@ -38,6 +38,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+_ABSENT = re.compile(r"No match for FieldRef\.Name\((\w+)\)")
+"""What Arrow says of a column that is not there."""
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """Names of columns are such."""
 
@@ -99,6 +102,7 @@ def columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
     """Return the columns that an expression needs, and perhaps others.
 
     Raises:
+        NotFoundError: It names a column that is not there.
         InvalidInputError: It does not fit the columns, or is no condition.
     """
     text = str(expression)
@@ -110,9 +114,14 @@ def columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
         try:
             _keep(expression, schema)
         except (pa.ArrowException, KeyError) as error:
+            absent = _ABSENT.search(str(error))
+            if absent is not None and absent[1] not in schema.names:
+                raise errors.NotFoundError(
+                    f"the filter {text:.200}: {column_names.absence(absent[1], schema.names)}"
+                ) from error
             raise errors.InvalidInputError(
-                f"the filter {text:.200} does not fit the columns {', '.join(schema.names)}: "
-                f"{str(error).partition(' in ')[0]}"
+                f"the filter {text:.200} does not fit the columns "
+                f"{column_names.listed(schema.names)}: {str(error).partition(' in ')[0]}"
             ) from error
     return found
 
@@ -124,7 +133,11 @@ def named_in(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _keep(expression: pc.Expression, schema: pa.Schema) -> None:
-    schema.empty_table().filter(expression)
+    """Filter a row, of nulls: of no rows Arrow does not say that it cannot compare two types."""
+    row = [pa.nulls(1, each.type) for each in schema]
+    pa.Table.from_arrays(
+        row, schema=pa.schema([each.with_nullable(True) for each in schema])
+    ).filter(expression)
 
 
 def predicate_of(expression: pc.Expression, schema: pa.Schema) -> predicates.Predicate | None:
@@ -145,7 +158,15 @@ def predicate_of(expression: pc.Expression, schema: pa.Schema) -> predicates.Pre
         # Of a value that its type cannot hold.
         with contextlib.suppress(pa.ArrowException, KeyError, OverflowError, TypeError):
             if _expression(parsed, schema, typing).equals(expression):
-                return _predicate(parsed)
+                return _of_columns(_predicate(parsed), schema)
+    return None
+
+
+def _of_columns(predicate: predicates.Predicate, schema: pa.Schema) -> predicates.Predicate | None:
+    """Return a predicate that is defined for the columns; Arrow compares more types than it."""
+    with contextlib.suppress(errors.InvalidInputError):
+        predicates.to_expression(predicate, schema)
+        return predicate
     return None
 
 

@@ -1,7 +1,7 @@
 """What callers filter rows by: a text of SQL, an expression of Arrow, triples or a predicate.
 
-All become two things: a predicate, which is planned with, and of an expression the expression
-itself, which is applied to merged rows whatever the predicate is.
+All become a predicate, which is planned with and applied to merged rows, but expressions that are
+not understood: such a one is applied to merged rows itself.
 """
 
 import functools
@@ -41,8 +41,9 @@ class Filter:
     """Which rows are wanted.
 
     Attributes:
-        predicate: Keeps them, and perhaps others; None keeps all.
-        expression: Keeps them alone, of those that the predicate keeps; None keeps all.
+        predicate: What is planned with; None keeps all.
+        expression: What is not understood, and keeps the wanted ones of those that the predicate
+            keeps; None keeps all.
         columns: What the expression needs.
     """
 
@@ -93,7 +94,9 @@ def filter_of(given: object, schema: pa.Schema) -> Filter:
     if isinstance(given, pc.Expression):
         columns = expressions.columns_of(given, schema)
         predicate = expressions.predicate_of(given, schema)
-        return Filter(predicate=predicate, expression=given, columns=columns)
+        if predicate is not None:
+            return Filter(predicate=predicate)
+        return Filter(expression=given, columns=columns)
     predicate = _predicate(given)
     predicates.to_expression(predicate, schema)  # What does not fit is refused.
     return Filter(predicate=predicate)

@@ -23,16 +23,19 @@ Rows: TypeAlias = (
     | pa.RecordBatch
     | pa.RecordBatchReader
     | columns.ArrowDataset
-    | Iterable[pa.RecordBatch]
-    | Sequence[Mapping[str, object]]
+    | Iterable[pa.RecordBatch | pa.Table | columns.ArrowStream | Mapping[str, object]]
 )
 """What callers give, and data frames of pandas and Polars."""
 
 Data: TypeAlias = pa.Table | pa.RecordBatchReader
 
+_ROWS_MAX = 1 << 13
+"""So many dicts of an iterator are put into columns together."""
+
 _EXPECTED = (
     "expected something with __arrow_c_stream__, such as a data frame of Polars or pandas, a "
-    "table, reader or dataset of pyarrow, an iterator of record batches, or a list of dicts"
+    "table, reader or dataset of pyarrow, an iterator of record batches or data frames, or a list "
+    "of dicts"
 )
 
 
@@ -75,9 +78,14 @@ def _in_memory(given: object, schema: pa.Schema) -> pa.Table | None:
             "the rows are a dict, expected a list of dicts, or a dict of lists"
         )
     if isinstance(given, list | tuple) and all(isinstance(each, Mapping) for each in given):
-        names = list(dict.fromkeys(name for row in given for name in row))
-        return _of_lists({name: [row.get(name) for row in given] for name in names}, schema)
+        return _of_rows(given, schema)
     return None
+
+
+def _of_rows(rows: Sequence[Mapping[object, object]], schema: pa.Schema) -> pa.Table:
+    """Return dicts as a table; a column that some of them lack is null there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return _of_lists({name: [row.get(name) for row in rows] for name in names}, schema)
 
 
 def _of_lists(lists: Mapping[object, Sequence[object]], schema: pa.Schema) -> pa.Table:
@@ -115,7 +123,7 @@ def _stream(given: object, schema: pa.Schema) -> pa.RecordBatchReader:
 
 
 def _of_iterable(given: Iterable[object], schema: pa.Schema) -> pa.RecordBatchReader:
-    batches = _batches(given)
+    batches = _batches(given, schema)
     first = next(batches, None)
     if first is None:
         return pa.RecordBatchReader.from_batches(schema, [])
@@ -124,17 +132,37 @@ def _of_iterable(given: Iterable[object], schema: pa.Schema) -> pa.RecordBatchRe
     )
 
 
-def _batches(given: Iterable[object]) -> Iterator[pa.RecordBatch]:
+def _batches(given: Iterable[object], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    rows: list[Mapping[object, object]] = []
     for each in given:
-        if isinstance(each, pa.RecordBatch):
-            yield each
-        elif isinstance(each, pa.Table):
-            yield from each.to_batches()
+        if isinstance(each, Mapping):
+            rows.append(each)
+            if len(rows) < _ROWS_MAX:
+                continue
+            found = _of_rows(rows, schema)
+            rows = []
         else:
-            raise errors.InvalidInputError(
-                f"an iterator of rows gave a value of type {type(each).__name__}, expected "
-                "record batches or tables of pyarrow"
-            )
+            found = _piece(each, schema)
+        yield from found.to_batches()
+    if rows:
+        yield from _of_rows(rows, schema).to_batches()
+
+
+def _piece(given: object, schema: pa.Schema) -> pa.Table:
+    """Return some of the rows of an iterator."""
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    frame = pandas_frames.arrow_table(given, schema)
+    if frame is not None:
+        return frame
+    if isinstance(given, columns.ArrowStream):
+        return pa.table(given)
+    raise errors.InvalidInputError(
+        f"an iterator of rows gave a value of type {type(given).__name__}, expected record batches "
+        "or tables of pyarrow, data frames, or dicts"
+    )
 
 
 def _alike(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

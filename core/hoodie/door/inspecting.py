@@ -51,6 +51,10 @@ class Inspection:
         self._table = table
         self._job = job
 
+    def __repr__(self) -> str:
+        names = ", ".join(each for each in vars(type(self)) if not each.startswith("_"))
+        return f"<Inspection of {self._job.target.storage.uri}: {names}>"
+
     def timeline(self, limit: int | None = None) -> pa.Table:
         """Return the actions of the active timeline, newest first, and what writes say they did.
 

@@ -59,6 +59,10 @@ class Maintenance:
         """Take the table."""
         self._job = job
 
+    def __repr__(self) -> str:
+        names = ", ".join(each for each in vars(type(self)) if not each.startswith("_"))
+        return f"<Maintenance of {self._job.target.storage.uri}: {names}>"
+
     @property
     def _service(self) -> manager.TransactionOptions:
         return self._job.writer.service

@@ -85,8 +85,8 @@ class Scan:
     def to_batches(self) -> pa.RecordBatchReader:
         """Return the rows as a stream, in memory that does not grow with the table.
 
-        Slices are read by threads of this process, some ahead of the caller, up to 256 MiB. Close
-        the reader, or forget it, to stop them.
+        Slices are read by threads of this process, some ahead of the caller, up to 256 MiB. Forget
+        the reader (`del`) to stop them: its `close` is Arrow's, and has no effect.
         """
         return pa.RecordBatchReader.from_batches(self._schema, self._batches())
 
@@ -290,8 +290,10 @@ def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
             f"columns is the text {wanted.columns!r}, expected a list of names, such as "
             f"[{wanted.columns!r}]; a filter is given as where="
         )
-    if wanted.limit is not None and wanted.limit < 0:
-        raise errors.InvalidInputError(f"limit is {wanted.limit}, expected 0 or more")
+    if wanted.limit is not None and not (isinstance(wanted.limit, int) and wanted.limit >= 0):
+        raise errors.InvalidInputError(
+            f"limit is {wanted.limit!r}, expected a whole number, 0 or more"
+        )
     full = source.columns
     own = pa.schema([each for each in full if each.name not in schemas.META_COLUMNS])
     names = list(own.names if wanted.columns is None else wanted.columns)
@@ -320,7 +322,7 @@ def _planned(
     # Of no columns, as engines ask for to count rows, one is read.
     read = list(dict.fromkeys([*schema.names, *found.columns])) or [schemas.RECORD_KEY]
     plan = explain(read, found.predicate)
-    if found.expression is not None and found.predicate is None:
+    if found.expression is not None:
         plan = guarantees.without_other_partitions(plan, found.expression, source.columns)
     return Scan(
         _source=source,

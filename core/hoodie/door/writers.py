@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hoodie import deferred, errors, identity
-from hoodie.model import compaction_options, settings
+from hoodie.model import column_names, compaction_options, settings
 from hoodie.storage import locations, uris
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses
@@ -106,6 +106,7 @@ def writer_of(
     if unknown := sorted(given.keys() - known):
         raise errors.ConfigurationError(
             f"settings: unknown key {unknown[0]}; docs/settings.md lists the keys"
+            f"{column_names.similar(unknown[0], known)}"
         )
     defaults = settings.WriteSettings(concurrency=_MODES[concurrency or SINGLE_WRITER])
     found = settings.from_properties(given, defaults)

@@ -244,6 +244,10 @@ def deletion(job: Job, where: object, keys: object) -> Step:
         raise errors.InvalidInputError(
             f"delete: where is a list of values: expected keys={listed!s:.80}, or a filter"
         )
+    if isinstance(keys, str):
+        raise errors.InvalidInputError(
+            f"delete: keys is the text {keys!r:.80}, expected a list, such as [{keys!r:.80}]"
+        )
     if keys is not None:
         values = _values(keys)
         if values is not None:

@@ -280,7 +280,7 @@ def _evaluated(
             is_and = isinstance(predicate, And)
             joined = pc.and_kleene if is_and else pc.or_kleene
             parts = [_evaluated(operand, schema, column_of, constant) for operand in operands]
-            return functools.reduce(joined, parts, constant(is_and))
+            return functools.reduce(joined, parts) if parts else constant(is_and)
         case Applied():
             made = result_schema(predicate, schema)
             return _evaluated(predicate.condition, made, column_of, constant)

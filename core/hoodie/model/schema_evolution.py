@@ -18,12 +18,6 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.model import avro_types, schemas, table_config
 
-_WIDER = {
-    pa.int32(): (pa.int64(), pa.float32(), pa.float64()),
-    pa.int64(): (pa.float32(), pa.float64()),
-    pa.float32(): (pa.float64(),),
-}
-
 
 def merged(table: schemas.TableSchema, data: pa.Schema) -> schemas.TableSchema:
     """Return a table's columns as they must be for data to fit; unchanged where it does.
@@ -102,8 +96,8 @@ def check_fixed(
 
 
 def _is_wider(column: pa.Field, table: schemas.TableSchema) -> bool:
-    wider = _WIDER.get(table.arrow.field(column.name).type)
-    return wider is not None and schemas.stored_type(column) in wider
+    wider = schemas.WIDER.get(table.arrow.field(column.name).type, ())
+    return schemas.stored_type(column) in wider
 
 
 def _is_change(column: pa.Field, table: schemas.TableSchema) -> bool:

@@ -31,6 +31,12 @@ _META_AVRO = [
 ]
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TIME_UNITS = ("s", "ms", "us", "ns")
+WIDER = {
+    pa.int32(): (pa.int64(), pa.float32(), pa.float64()),
+    pa.int64(): (pa.float32(), pa.float64()),
+    pa.float32(): (pa.float64(),),
+}
+"""The types to which a column of one type can be widened."""
 _DECIMAL_DIGITS_MAX = 38  # Of Spark and of Hudi's parquet.
 _DATE = {"type": "int", "logicalType": "date"}
 _AVRO_OF_ARROW = {
@@ -156,7 +162,7 @@ def check_names(names: Collection[str], within: str = "a table") -> None:
         # Spark and Hive do not tell upper from lower case.
         if count > 1:
             raise errors.InvalidInputError(
-                f"{count} columns are named {name!r}, upper or lower case"
+                f"{count} columns are named {name!r}: upper and lower case are the same"
             )
     for name in names:
         if name in META_COLUMNS:
@@ -228,12 +234,16 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
         if name not in known
     ]
     may_evolve = any(name not in known for name in sources)
+    are_names_wrong = bool(problems)
     for column in table.arrow:
-        if column.name in sources and not problems:
+        if column.name in sources and not are_names_wrong:
             source = sources[column.name]
             if not is_lossless(source, column.type):
-                problems.append(f"column {column.name!r} is {source}, expected {column.type}")
-                may_evolve = True
+                advice = _advice(source, column.type)
+                problems.append(
+                    f"column {column.name!r} is {source}, expected {column.type}{advice}"
+                )
+                may_evolve = may_evolve or source in WIDER.get(column.type, ())
         elif column.name not in sources and column.name not in may_miss:
             problems.append(f"column {column.name!r} ({column.type}) is missing")
     if problems:
@@ -241,6 +251,16 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
         raise errors.InvalidInputError(
             f"the data does not fit the table: {_list(problems)}{hint if may_evolve else ''}"
         )
+
+
+def _advice(source: pa.DataType, target: pa.DataType) -> str:
+    """Return what else can be done with values of a type that a table's does not hold."""
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        if source.tz is None and target.tz is not None:
+            return " (give the times a zone, such as UTC)"
+        if source.tz is not None and target.tz is None:
+            return " (take the zone off the times)"
+    return ""
 
 
 def conform(data: pa.Table, table: TableSchema) -> pa.Table:

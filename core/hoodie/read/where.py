@@ -12,7 +12,7 @@ Grammar (words in any case; names may be quoted with double quotes, `""` stands 
                | value "is" [ "not" ] "null"
                | name
     value      = name | function "(" name { "," literal } ")"
-    literal    = number | 'text' | true | false
+    literal    = number | [ "date" | "timestamp" ] 'text' | true | false
 
 A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'. A
 name alone is a column of truth values. `like` finds how a text begins: a `%` at its end is the only
@@ -249,13 +249,19 @@ class _Parser:
             is_whole = token.value.lstrip("+-").isdecimal()
             # Exactly what is written: a decimal column may have more digits than a float.
             return int(token.value) if is_whole else decimal.Decimal(token.value)
+        if token.keyword in ("date", "timestamp"):
+            self._advance()
+            token = self._next
+            if token.kind != "text":
+                self._refuse("a 'text', such as '2013-01-31'")
         if token.kind == "text":
             self._advance()
             return token.value[1:-1].replace("''", "'")
         if token.keyword in ("true", "false"):
             self._advance()
             return token.keyword == "true"
-        return self._refuse("a number, a 'text', true or false")
+        quotes = " in single quotes" if token.kind == "quoted" else ""
+        return self._refuse(f"a number, a 'text'{quotes}, true or false")
 
     def _accept(self, keyword: str) -> bool:
         if self._next.keyword != keyword:

@@ -116,6 +116,8 @@ def new_table(wish: Wish, schema: schemas.TableSchema, spell: Spell) -> table_co
             f"{spell('record_key')} is empty: expected the columns that identify a row, or "
             f"{spell('index')} simple or bloom, with which keys are generated"
         )
+    if wish.buckets is not None and wish.buckets < 1:
+        raise errors.InvalidInputError(f"{spell('buckets')} is {wish.buckets}, expected 1 or more")
     if wish.buckets is not None and not has_buckets:
         raise errors.ConfigurationError(
             f"{spell('buckets')} {wish.buckets} with {spell('index')} {spelled(wish.index)}: only "

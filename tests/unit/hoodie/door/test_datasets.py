@@ -193,6 +193,13 @@ def test_dataset_does_what_arrows_do(trips: hoodie.Table) -> None:
         whole.replace_schema(pa.schema([("n", pa.int8())]))
 
 
+def test_dataset_is_written_by_arrow(trips: hoodie.Table, tmp_path: Path) -> None:
+    """Arrow's own writer asks a dataset's C++, unless it gives a stream: the process died."""
+    dataset.write_dataset(trips.dataset(), tmp_path / "copy", format="parquet")
+    assert dataset.dataset(tmp_path / "copy").count_rows() == 59
+    assert pl.DataFrame(trips.dataset()).height == 59
+
+
 def test_fragment_is_a_file_slice(trips: hoodie.Table) -> None:
     fragments = list(trips.dataset().get_fragments(pc.field("city") == "Oslo"))
     assert len(fragments) == 2

@@ -183,6 +183,11 @@ def test_columns_that_another_writer_added_are_seen_after_a_refresh(trips: hoodi
     assert trips.scan(["tip"], "id = 'new'").to_arrow().to_pylist() == [{"tip": 2.5}]
 
 
+def test_parts_of_a_table_show_what_they_have(trips: hoodie.Table) -> None:
+    assert repr(trips.inspect).startswith(f"<Inspection of {trips.uri}: timeline, ")
+    assert repr(trips.maintain).startswith(f"<Maintenance of {trips.uri}: compact, ")
+
+
 def test_notebook_shows_columns_and_commits(trips: hoodie.Table) -> None:
     shown = trips._repr_html_()
     assert "<td>city</td><td>string</td><td>partition</td>" in shown

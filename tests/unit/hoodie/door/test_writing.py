@@ -85,6 +85,9 @@ FORMS = {
     "polars": lambda: pl.from_arrow(arrow()),
     "polars categories": lambda: pl.from_arrow(arrow()).cast({"city": pl.Categorical}),
     "capsule": Capsule,
+    "data frames": lambda: (frame().iloc[at : at + 2] for at in range(0, 6, 2)),
+    "frames of polars": lambda: iter([pl.from_arrow(arrow())]),
+    "generator of dicts": lambda: iter(ROWS),
     "dicts": lambda: ROWS,
     "lists": lambda: arrow().to_pydict(),
 }
@@ -263,6 +266,7 @@ def test_keys_of_a_table_without_partitions_need_no_look_at_it(trips: hoodie.Tab
         ({}, errors.InvalidInputError, "expected either where=... or keys=..."),
         ({"where": "n = 1", "keys": ["1"]}, errors.InvalidInputError, "expected either"),
         ({"keys": 3}, errors.InvalidInputError, "the rows are of type int"),
+        ({"keys": "1"}, errors.InvalidInputError, "expected a list, such as ['1']"),
         ({"keys": [[1]]}, errors.InvalidInputError, "column 'id' has a value that is not string"),
         ({"where": ["1"]}, errors.InvalidInputError, "expected keys=['1'], or a filter"),
         ({"where": "no = 1"}, errors.NotFoundError, "there is no column 'no'"),

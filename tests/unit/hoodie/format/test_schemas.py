@@ -336,6 +336,19 @@ def test_all_misfits_are_named_at_once() -> None:
     )
 
 
+def test_all_types_that_do_not_fit_are_named_with_what_helps() -> None:
+    data = pa.schema([("a", pa.timestamp("us")), ("b", pa.decimal128(2, 1))])
+    with pytest.raises(errors.InvalidInputError) as raised:
+        schemas.check_fits(data, table(("a", pa.timestamp("us", "UTC")), ("b", pa.float64())))
+    assert str(raised.value) == (
+        "the data does not fit the table: column 'a' is timestamp[us], expected timestamp[us, "
+        "tz=UTC] (give the times a zone, such as UTC); column 'b' is decimal128(2, 1), expected "
+        "double"
+    )
+    with pytest.raises(errors.InvalidInputError, match="true adds columns, and widens types"):
+        schemas.check_fits(pa.schema([("a", pa.int64())]), table(("a", pa.int32())))
+
+
 def test_similar_column_is_named_where_one_is_not_there() -> None:
     data = pa.schema([("id", pa.string()), ("ID", pa.string())])
     with pytest.raises(
