@@ -181,7 +181,7 @@ class Scan:
         """
         if self._limit is not None:
             return sum(int(batch.num_rows) for batch in self.to_batches())
-        columns = self._filter.columns or (schemas.RECORD_KEY,)
+        columns = _columns_read((), self._filter)
         merged, count = [], 0
         for each in self._plan.slices:
             is_base_alone = self._is_read_optimized or not each.is_changed
@@ -319,9 +319,7 @@ def _planned(
     *,
     is_read_optimized: bool,
 ) -> Scan:
-    # Of no columns, as engines ask for to count rows, one is read.
-    read = list(dict.fromkeys([*schema.names, *found.columns])) or [schemas.RECORD_KEY]
-    plan = explain(read, found.predicate)
+    plan = explain(_columns_read(schema.names, found), found.predicate)
     if found.expression is not None and found.predicate is None:
         plan = guarantees.without_other_partitions(plan, found.expression, source.columns)
     return Scan(
@@ -344,6 +342,11 @@ def _requeried(
         return replace(found, query=replace(found.query, where=where))
 
     return replace(plan, task=task)
+
+
+def _columns_read(wanted: Sequence[str], found: filters.Filter) -> list[str]:
+    """Return what is read for some columns and a filter: of none, as for a count, one is."""
+    return list(dict.fromkeys([*wanted, *found.columns])) or [schemas.RECORD_KEY]
 
 
 def _of_columns(task: tasks.ReadTask, columns: Sequence[str]) -> tasks.ReadTask:
