@@ -1,5 +1,6 @@
 """A commit without rows follows an index, so that its action is not the last; ADR 0050."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hoodie import errors
 from hoodie.metadata import index_following
 from hoodie.model import commits, instants
 from hoodie.timeline import active, contents, schema_history
+from hoodie.transaction import configuration, manager
 from support.simulation import invariants
 from support.tables.indexed_tables import CHAINED, KINDS, Indexed, rows_of
 from support.tables.tables import CONFIG
@@ -115,9 +117,28 @@ def test_indexing_action_that_is_the_last_is_followed_by_the_next_build_of_it(
     indexed.check()
 
 
+def test_commit_that_is_gone_when_the_index_is_published_is_made_again(tmp_path: Path) -> None:
+    """As by a rollback whose own instant was archived since."""
+    indexed = Indexed(tmp_path / "t", CONFIG)
+    heard: list[str] = []
+
+    def take_off(what: str) -> None:
+        heard.append(what)
+        if heard.count("publishing") == 1 and what == "publishing":
+            take_off_last_write(indexed)
+
+    indexed.build(hear=take_off)
+    assert "waiting: no later write has completed" in heard
+    timeline_of(indexed)
+
+
 def follow_nothing(indexed: Indexed) -> None:
     """Have an index built of which no later write is on the timeline."""
     indexed.build()
+    take_off_last_write(indexed)
+
+
+def take_off_last_write(indexed: Indexed) -> None:
     timeline = indexed.opened().timeline()
     last = max(timeline.completed_writes, key=lambda each: each.requested_time)
     for path in (indexed.small.path / active.DIRECTORY).glob(f"{last.requested_time}*"):
@@ -138,6 +159,18 @@ def test_table_with_an_index_is_opened_to_other_engines_behind_such_a_commit(
     assert timeline.last_indexing is not None
     assert len(timeline.completed_writes) == number  # Where no other engine writes there is none.
     transaction = indexed.small.options().transaction
+    config = indexed.opened().config
+    target = manager.Target(
+        storage=indexed.small.env.open_storage(str(indexed.small.path)),
+        config=config,
+        schema=indexed.small.table.schema,
+    )
+    # An index may be built between the look at the timeline and the scope that lets others in.
+    with closing(manager.open_client(target, transaction, indexed.small.env)) as client:
+        with pytest.raises(errors.ConflictError, match="is the last action, expected a later"):
+            configuration.switch_off(client, config)
+        with pytest.raises(errors.ConflictError, match="is the last action, expected a later"):
+            configuration.switch_on(client, config, has_foreign_writers=True)
     opened = indexed.opened().configure_chain(
         transaction, has_chain=has_chain, has_foreign_writers=True
     )
