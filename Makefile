@@ -31,7 +31,7 @@ setup-engines: setup ## fill .peers/engines/ with Daft, Dask, dbt, Ibis, Ray and
 .PHONY: engines
 engines: setup-engines ## test docs/engines.md, and Spark Connect, with the engines of .peers/engines
 	@echo "==> Testing with other engines"
-	@PYTHONPATH=core:operator:jobs .peers/engines/bin/python -m pytest tests/engines
+	@PYTHONPATH=$(CURDIR)/core:$(CURDIR)/operator:$(CURDIR)/jobs .peers/engines/bin/python -m pytest tests/engines
 
 .PHONY: demo
 demo: setup ## two pipelines write one table of real flights at once, and a compactor joins them

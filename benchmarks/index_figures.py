@@ -12,7 +12,8 @@ from pathlib import Path
 LOOK_UP = "look-up"
 STEPS: Mapping[str, str] = {
     LOOK_UP: "the file groups of the batch's keys are found, nine of ten keys being in the table, "
-    "and nothing is written. Apache Hudi does it as its write client tags records",
+    "and nothing is written. Apache Hudi does it as its write client tags records; on Spark the "
+    "driver does it: in threads where it reads few file slices or a record index, else by tasks",
     "insert": "new rows by the operation `insert`, which looks nothing up and fills small base "
     "files first. The table has no log files yet",
     "upsert": "nine of ten keys are in the table",

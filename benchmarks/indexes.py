@@ -38,9 +38,11 @@ import pyarrow.parquet as pq  # noqa: E402
 import steps  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
+from hoodie.engine import protocol  # noqa: E402
 from hoodie.filegroup import held_keys, snapshots  # noqa: E402
 from hoodie.model import commits, table_config  # noqa: E402
 from hoodie.write import tagging  # noqa: E402
+from hoodie_jobs.spark import engine as spark_engine  # noqa: E402
 from support.peer.judge import Judge, Query, Settings  # noqa: E402
 from support.peer.peer_options import PeerTable, in_process_lock  # noqa: E402
 
@@ -204,8 +206,8 @@ class Local:
         """Write a file."""
         return ours.write(self.open(), rows, operation, ours.transaction(WRITER))
 
-    def look_up(self, wanted: pa.Table) -> int:
-        """Find the keys of rows; return how many the table has."""
+    def look_up(self, wanted: pa.Table, engine: protocol.Engine | None = None) -> int:
+        """Find the keys of rows, by local threads or an engine; return how many the table has."""
         opened = self.open()
         storage = self._env.open_storage(str(self._path))
         snapshot = snapshots.take(storage, opened.config, has_committed_only=True)
@@ -224,7 +226,7 @@ class Local:
         # The table has no log files yet, which would be looked into beside a record index.
         indexed = tagging.by_record_index(snapshot, keys, slices, CORES)
         if indexed is None:
-            tags = tagging.look_up(source, keys, slices, self._env.engine)
+            tags = tagging.look_up(source, keys, slices, engine or self._env.engine)
         else:
             tags = indexed.tags
         return sum(int((each.first() != tagging.NOWHERE).sum()) for each in tags.values())
@@ -290,8 +292,10 @@ class Bench:
             run=self._run,
         )
         if not kind.has_buckets:
-            peer_s, local_s = self._looked_up(peer, keys)
-            yield figure(step=index_figures.LOOK_UP, peer_s=peer_s, spark_s=None, local_s=local_s)
+            peer_s, spark_s, local_s = self._looked_up(peer, keys)
+            yield figure(
+                step=index_figures.LOOK_UP, peer_s=peer_s, spark_s=spark_s, local_s=local_s
+            )
         local, jobs, ts = Local(WORK / "local"), self._jobs(), 1
         for step in WRITES:
             if step.moves and not kind.is_global:
@@ -330,8 +334,8 @@ class Bench:
             timeout_s=_TIMEOUT_S,
         )
 
-    def _looked_up(self, peer: PeerTable, keys: Keys) -> tuple[float, float]:
-        """Return the seconds of a look-up by Apache Hudi and by us, which find the same."""
+    def _looked_up(self, peer: PeerTable, keys: Keys) -> tuple[float, float, float]:
+        """Return the seconds of a look-up by all three, which find the same."""
         rows = rows_of(keys.batch(self._options.batch, _UPDATED), 2)
         wanted = pa.table({"key": rows.column("id"), "partition": rows.column("part")})
         peer_s, found = self._judge.tag(
@@ -341,12 +345,15 @@ class Bench:
             repetitions=self._options.repeat,
             timeout_s=_TIMEOUT_S,
         )
-        local, local_s = Local(WORK / "local"), float("inf")
+        local, local_s, spark_s = Local(WORK / "local"), float("inf"), float("inf")
+        on_spark = spark_engine.LookupEngine(self._jobs().runtime.engine)
         for _ in range(self._options.repeat):
+            spark_s = best_s(partial(local.look_up, rows, on_spark), spark_s)
             local_s = best_s(partial(local.look_up, rows), local_s)
-        ours_found = local.look_up(rows)
-        assert ours_found == found, f"ours finds {ours_found} keys, Apache Hudi {found}"
-        return min(peer_s), local_s
+        for engine in (None, on_spark):
+            ours_found = local.look_up(rows, engine)
+            assert ours_found == found, f"ours finds {ours_found} keys, Apache Hudi {found}"
+        return min(peer_s), spark_s, local_s
 
     def _jobs(self) -> ours_on_spark.Jobs:
         return self._spark.jobs(WRITER, WORK / "on_spark")

@@ -59,6 +59,7 @@ with deferred.imports():
         index_building,
         index_decisions,
         index_dropping,
+        index_following,
         index_steps,
         initialising,
     )
@@ -1174,6 +1175,8 @@ class Table(front.Front):
             ConflictError: A write is pending; or the configuration changed meanwhile.
         """
         with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            if has_foreign_writers or not has_chain:
+                index_following.follow_last(client, self.config, self.schema)
             if has_chain:
                 config = configuration.switch_on(
                     client, self.config, has_foreign_writers=has_foreign_writers

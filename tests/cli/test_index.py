@@ -159,6 +159,9 @@ def test_expression_index_is_built_used_and_dropped(hoodie: Run, table: Path, tr
     assert (bad.code, "'hour', which is not computed here" in bad.err) == (21, True)
     both = hoodie("index", "build", table, *named, "--secondary", "x", *LOCK)
     assert (both.code, "are of two indexes" in both.err) == (2, True)
+    for option in ("--expression", "--secondary", "--column"):
+        twice = hoodie("index", "build", table, option, "x", option, "y", *LOCK)
+        assert (twice.code, f"{option} is given 2 times, expected once" in twice.err) == (2, True)
     dropped = fine(hoodie("index", "drop", table, "--expression", "city", *LOCK))
     assert "dropped expr_index_city" in dropped.out
 

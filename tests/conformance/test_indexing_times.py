@@ -15,13 +15,16 @@ import pytest
 
 from hoodie import environment, table
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hoodie.model.instants import Action
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.services import metadata_tables
+from hoodie.storage.local import LocalStorage
+from hoodie.timeline import active
 from hoodie.transaction import authors
 from hoodie.transaction.locks import address_texts
 from hoodie.transaction.manager import TransactionOptions
 from support.peer import peer_ours
-from support.peer.judge import Judge, Query
+from support.peer.judge import Judge, Query, QueryType
 from support.peer.peer_cases import BASE, SCHEMA, rows_of
 from support.peer.peer_listings import assert_same_files
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
@@ -83,6 +86,13 @@ def validated(path: Path) -> metadata_tables.Validation:
     return table.open_table(str(path), environment.system(parallelism=2)).validate_metadata()
 
 
+def last_action(path: Path) -> Action:
+    """Return what Apache Hudi takes for the last action that has completed."""
+    timeline = active.listed(LocalStorage(str(path)))
+    completed = [each for each in timeline.instants if each.is_completed]
+    return max(completed, key=lambda each: each.requested_time).action
+
+
 def missed(judge: Judge, path: Path) -> list[str]:
     """Return by which filters Apache Hudi leaves rows out; of ours each has all of its rows."""
     found = []
@@ -95,20 +105,15 @@ def missed(judge: Judge, path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("who", ["ours", "theirs", "theirs, both statistics"])
-def test_statistics_that_apache_hudi_makes_after_an_indexing_action_are_not_used_here(
-    who: str, judge: Judge, tmp_path: Path
+@pytest.mark.parametrize("names", [[BLOOM_FILTERS], STATISTICS], ids=["one", "both statistics"])
+def test_statistics_that_apache_hudi_makes_after_its_own_indexer_are_not_used_here(
+    names: Sequence[str], judge: Judge, tmp_path: Path
 ) -> None:
-    """Its own readers leave rows out, until both are built again; after its own indexer as well."""
+    """Its own readers leave rows out, until both are built again."""
     path = tmp_path / "table"
     made_with_files_alone(path)
-    options = MADE.shared_options(filesystem_lock())
-    if who == "ours":
-        build(path, [BLOOM_FILTERS])
-    else:
-        names = STATISTICS if "both" in who else [BLOOM_FILTERS]
-        build_by_theirs(judge, path, names, options | WITH_FILTERS)
-    options |= WITH_FILTERS
+    options = MADE.shared_options(filesystem_lock()) | WITH_FILTERS
+    build_by_theirs(judge, path, names, options)
     judge.write(path, rows_of(range(1), 20), options)
     assert missed(judge, path)
     assert not validated(path).is_right
@@ -125,20 +130,56 @@ def test_statistics_that_apache_hudi_makes_after_an_indexing_action_are_not_used
     assert_same_files(path)
 
 
-@pytest.mark.parametrize("way", ["built", "written between"])
-def test_statistics_of_apache_hudi_are_right_by_the_ways_out(
-    way: str, judge: Judge, tmp_path: Path
+@pytest.mark.parametrize("made", [MADE, replace(MADE, merge_on_read=True)], ids=["cow", "mor"])
+def test_statistics_that_apache_hudi_makes_after_a_build_of_ours_are_right(
+    made: PeerTable, judge: Judge, tmp_path: Path
 ) -> None:
-    """Those that `docs/limits.md` names: it has none to make, or the last action is a write."""
+    """The build ends behind a commit without rows, which is the last action (ADR 0050)."""
     path = tmp_path / "table"
-    ours = made_with_files_alone(path)
-    if way == "built":
-        build(path, STATISTICS)
+    made_with_files_alone(path, made)
+    changed = Query(type=QueryType.INCREMENTAL)
+    before = judge.read(path, changed)
     build(path, [BLOOM_FILTERS])
-    if way == "written between":
-        ours.write(path, rows_of(range(1), 15), "upsert")
-    options = MADE.shared_options(filesystem_lock())
-    judge.write(path, rows_of(range(1), 20), options | WITH_FILTERS)
+    assert last_action(path) is (Action.DELTA_COMMIT if made.merge_on_read else Action.COMMIT)
+    assert_same_rows(judge.read(path, changed), before, KEY)
+    options = made.shared_options(filesystem_lock()) | WITH_FILTERS
+    judge.write(path, rows_of(range(1), 20), options)
+    assert {*STATISTICS, BLOOM_FILTERS} <= ready(path)
+    assert missed(judge, path) == []
+    assert validated(path).is_right
+    assert_same_files(path)
+
+
+def test_record_index_of_ours_stays_when_apache_hudi_makes_statistics_right_after_it(
+    judge: Judge, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    ours = made_with_files_alone(path, INDEXED)
+    build(path, [RECORD_INDEX])
+    options = INDEXED.occ_options(filesystem_lock()) | {"hoodie.index.type": "RECORD_INDEX"}
+    judge.write(path, rows_of(range(1), 20), options)
+    assert {*STATISTICS, RECORD_INDEX} <= ready(path)
+    assert missed(judge, path) == []
+    for number in range(ROWS):
+        by_key = Query(use_metadata_table=True, where=f"id = 'key-{number:03}'", options=SKIPPING)
+        assert judge.read(path, by_key).num_rows == 1
+    ours.write(path, rows_of(range(2), 30), "upsert")
+    assert peer_ours.read(path).num_rows == ROWS
+    assert validated(path).is_right
+
+
+def test_table_whose_last_action_is_of_the_indexer_of_apache_hudi_gets_a_later_one(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """By a build of what is there already, as an IndexRequest repeats it."""
+    path = tmp_path / "table"
+    made_with_files_alone(path)
+    options = MADE.shared_options(filesystem_lock()) | WITH_FILTERS
+    build_by_theirs(judge, path, [BLOOM_FILTERS], options)
+    assert last_action(path) is Action.INDEXING
+    peer_ours.hoodie("index", "build", path, BLOOM_FILTERS, *LOCK)
+    assert last_action(path) is Action.COMMIT
+    judge.write(path, rows_of(range(1), 20), options)
     assert {*STATISTICS, BLOOM_FILTERS} <= ready(path)
     assert missed(judge, path) == []
     assert validated(path).is_right

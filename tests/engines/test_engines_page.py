@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import re
 import subprocess
 import sys
@@ -28,9 +29,9 @@ def sections() -> Iterator[tuple[str, str]]:
 
 def execute(text: str, scope: dict[str, object]) -> int:
     """Execute blocks of Python, and compare what they print; return how many they are."""
-    blocks = BLOCK.findall(text)
+    blocks = [*BLOCK.findall(text), ("", "")]
     count = 0
-    for (kind, code), (next_kind, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+    for (kind, code), (next_kind, shown) in itertools.pairwise(blocks):
         if kind != "python":
             continue
         printed = io.StringIO()

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from manual import commands, markdown
+from pygments import lexers, token
 
 from hoodie.cli import arguments
 from hoodie_operator.api import manifests
@@ -41,6 +42,15 @@ def test_every_block_is_of_a_language_that_says_what_it_is(page: str) -> None:
     assert [each for each in markdown.blocks(text) if each.language not in known] == []
     fences = [line for line in text.splitlines() if line.lstrip().startswith("```")]
     assert len(fences) == 2 * len(markdown.blocks(text)), "a block is indented, or not closed"
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_every_block_is_well_formed_for_the_site(page: str) -> None:
+    """`make docs` fails for one that cannot be coloured."""
+    for block in markdown.blocks(DOCUMENTS[page]):
+        tokens = lexers.get_lexer_by_name(block.language).get_tokens(block.code)
+        wrong = [text for kind, text in tokens if kind in token.Error]
+        assert wrong == [], f"{page}:{block.line}"
 
 
 def test_every_executable_block_is_executed_by_a_test() -> None:

@@ -176,19 +176,21 @@ class Scan:
     def count(self) -> int:
         """Return how many rows there are.
 
-        Without a filter, of file slices without changes the footers alone are read.
+        Without a filter, of file slices without changes the footers alone are read; of others the
+        keys, what they are merged by, and the columns of the filter.
         """
         if self._limit is not None:
             return sum(int(batch.num_rows) for batch in self.to_batches())
+        columns = _columns_read((), self._filter)
         merged, count = [], 0
         for each in self._plan.slices:
             is_base_alone = self._is_read_optimized or not each.is_changed
             if not self._filter.is_empty or not is_base_alone:
-                merged.append(self._plan.task(each))
+                merged.append(_of_columns(self._plan.task(each), columns))
             elif each.base_file is not None:
                 count += self._rows_of(each.base_file.path)
         found = streams.batches(merged, self._source.threads)
-        return count + sum(int(batch.num_rows) for batch in self._kept(found))
+        return count + sum(int(self._filter.kept(batch).num_rows) for batch in found)
 
     def explain(self) -> "Explanation":
         """Return which files are read, and what was left out by which means."""
@@ -319,9 +321,7 @@ def _planned(
     *,
     is_read_optimized: bool,
 ) -> Scan:
-    # Of no columns, as engines ask for to count rows, one is read.
-    read = list(dict.fromkeys([*schema.names, *found.columns])) or [schemas.RECORD_KEY]
-    plan = explain(read, found.predicate)
+    plan = explain(_columns_read(schema.names, found), found.predicate)
     if found.expression is not None:
         plan = guarantees.without_other_partitions(plan, found.expression, source.columns)
     return Scan(
@@ -340,10 +340,19 @@ def _requeried(
     """Return a plan for the same slices, of other columns and a filter that keeps fewer rows."""
 
     def task(file_slice: files.FileSlice) -> tasks.ReadTask:
-        found = plan.task(file_slice)
-        return replace(found, query=replace(found.query, columns=tuple(columns), where=where))
+        found = _of_columns(plan.task(file_slice), columns)
+        return replace(found, query=replace(found.query, where=where))
 
     return replace(plan, task=task)
+
+
+def _columns_read(wanted: Sequence[str], found: filters.Filter) -> list[str]:
+    """Return what is read for some columns and a filter: of none, as for a count, one is."""
+    return list(dict.fromkeys([*wanted, *found.columns])) or [schemas.RECORD_KEY]
+
+
+def _of_columns(task: tasks.ReadTask, columns: Sequence[str]) -> tasks.ReadTask:
+    return replace(task, query=replace(task.query, columns=tuple(columns)))
 
 
 def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:

@@ -47,6 +47,7 @@ from hoodie.metadata import (
     build_progress,
     index_decisions,
     index_dropping,
+    index_following,
     index_sharing,
     index_steps,
     initial_filters,
@@ -181,6 +182,10 @@ class _Builder:
             match index_decisions.next_step(request, config, builds):
                 case index_decisions.Nothing():
                     index_steps.define(self._client, request.names)
+                    if config.has_foreign_writers:
+                        index_following.follow_last(
+                            self._client, self._target.config, self._target.schema
+                        )
                     return done
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)

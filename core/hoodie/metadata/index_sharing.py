@@ -3,6 +3,8 @@
     look       without the lock: what is in the files that a timeline counts, as base files in
                memory; then in those of changes that completed since
     wait       without the lock: no write of another engine is pending
+    follow     unless a write has completed that was requested later than the action: a commit
+               without rows (`index_following`)
     publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
                the partitions are written, by a delta commit of a new time; then the table's
                properties name them as inflight, as ready for other engines, as ready (`_publish`),
@@ -39,6 +41,7 @@ from hoodie.metadata import (
     build_outlook,
     build_progress,
     index_decisions,
+    index_following,
     index_steps,
     initial_filters,
     initial_keys,
@@ -187,6 +190,9 @@ class Building:
                 timeline = active.listed(self._client.storage)
                 look.catch_up(timeline)
                 _refuse_beside(self._client, timeline)
+                if not timeline.is_followed(opened.requested_time):
+                    index_following.follow(self._client, look.config, self._schema)
+                    look.catch_up(active.listed(self._client.storage))
                 self._reporter("publishing")
                 return lifecycle.complete(self._client, opened, content, effects=[make])
             except _NotYetError as reason:
@@ -529,6 +535,8 @@ def _make(
     if config != look.config or look.is_redefined():
         raise late_changes.OutdatedError("the table's configuration has changed")
     _refuse_beside(client, scope.timeline)
+    if not scope.timeline.is_followed(opened.requested_time):
+        raise _NotYetError("no later write has completed", is_waited=False)
     metadata_commits.refuse_behind(client, scope)
     look.catch_up(scope.timeline, CHANGES_UNDER_LOCK_MAX)
     look.check_columns()

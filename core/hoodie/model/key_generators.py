@@ -110,6 +110,17 @@ def may_have_slashed_dates(config: table_config.TableConfig) -> bool:
     return len(config.partition_fields) == 1 and not is_known
 
 
+def texts_of_paths(config: table_config.TableConfig) -> str:
+    """Return what decides the texts of partition paths, for comparison and for people."""
+    kinds = path_kinds(config)
+    parts = [kind(config)] if kinds is None else [each.value for each in kinds] or ["no partitions"]
+    options = {
+        key: value for key, value in config.properties.items() if key.startswith(OPTIONS_PREFIX)
+    }
+    parts += [f"{key}={value}" for key, value in sorted(options.items())]
+    return ", ".join([*parts, *(["dates with slashes"] if has_slashed_dates(config) else [])])
+
+
 def is_plain(config: table_config.TableConfig) -> bool:
     """Return whether partition paths hold the fields' own texts, not times or parts of them."""
     kinds = path_kinds(config)

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -208,7 +208,12 @@ def meta_fields() -> list[pa.Field]:
     return [pa.field(name, pa.string()) for name in META_COLUMNS]
 
 
-def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = ()) -> None:
+def check_fits(
+    data: pa.Schema,
+    table: TableSchema,
+    may_miss: Collection[str] = (),
+    could_miss: Collection[str] = (),
+) -> None:
     """Check that data can be written to a table without losing anything of it.
 
     Args:
@@ -216,6 +221,7 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
             one in the table's type.
         table: The table's columns.
         may_miss: Columns that the data need not have.
+        could_miss: Those that it would not need to have by the setting that adds columns.
 
     Raises:
         InvalidInputError: Columns are missing, repeated or not the table's, or a type loses values;
@@ -247,10 +253,16 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
         elif column.name not in sources and column.name not in may_miss:
             problems.append(f"column {column.name!r} ({column.type}) is missing")
     if problems:
-        hint = f"; {settings.ADDS_COLUMNS_KEY}=true adds columns, and widens types"
-        raise errors.InvalidInputError(
-            f"the data does not fit the table: {_list(problems)}{hint if may_evolve else ''}"
-        )
+        is_filled = any(name not in sources for name in {*could_miss} - {*may_miss})
+        effects = ["adds columns", "widens types"] if may_evolve else []
+        effects += ["has null for columns that are missing"] if is_filled else []
+        hint = f"; {settings.ADDS_COLUMNS_KEY}=true {_all_of(effects)}" if effects else ""
+        raise errors.InvalidInputError(f"the data does not fit the table: {_list(problems)}{hint}")
+
+
+def _all_of(texts: Sequence[str]) -> str:
+    *others, last = texts
+    return f"{', '.join(others)}, and {last}" if others else last
 
 
 def _advice(source: pa.DataType, target: pa.DataType) -> str:

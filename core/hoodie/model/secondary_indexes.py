@@ -123,3 +123,16 @@ def column_refusal(
             "microseconds of UTC"
         )
     return None
+
+
+def upkeep_refusal(
+    definition: Definition, schema: pa.Schema, table_name: str
+) -> errors.UnsupportedError | None:
+    """Return why an index that a table has cannot be kept up; arguments of `column_refusal`."""
+    refusal = column_refusal(definition, schema, table_name)
+    if refusal is None:
+        return None
+    return errors.UnsupportedError(
+        f"{refusal}: this version does not keep the index up, drop it by `hoodie index drop "
+        f"{definition.partition}`"
+    )

@@ -255,7 +255,8 @@ def _check_zone(target: manager.Target) -> None:
         raise errors.ConfigurationError(
             f"the newest instants of {target.storage.uri} have times {abs(ahead_min)} min {where} "
             f"those of {zone.name}, as the times of their files show: expected the time zone of "
-            "the JVMs that write the table"
+            "the JVMs that write the table, and files that were copied since with the times that "
+            "they had (cp -a, rsync -t)"
         )
 
 

@@ -147,6 +147,27 @@ class ActiveTimeline:
         """Return the pending instants with one of these actions, by requested time."""
         return tuple(each for each in self.pending if each.action in actions)
 
+    def is_followed(self, requested_time: InstantTime) -> bool:
+        """Return whether a write that was requested later has completed.
+
+        Writes are archived from the oldest on, so that one stays that is later.
+        """
+        return any(each.requested_time > requested_time for each in self.completed_writes)
+
+    @property
+    def last_indexing(self) -> Instant | None:
+        """A completed indexing action that no later write has followed; None for none."""
+        return next(
+            (
+                each
+                for each in reversed(self.instants)
+                if each.action is Action.INDEXING
+                and each.is_completed
+                and not self.is_followed(each.requested_time)
+            ),
+            None,
+        )
+
     @property
     def pending_times(self) -> frozenset[InstantTime]:
         """Requested times of pending instants; a savepoint's is of a commit that has completed."""

@@ -3,9 +3,9 @@
 A completed file is created right after its completion time was given, and is never changed; nor is
 the requested file of a write. So their modification times show in which zone a table in local time
 was written, and whether a time went back: other engines give the times of an hour twice when clocks
-are put back. Files that were copied since show neither, and their times are as far from the
-instants' as no zone is, or all alike. Nor do those of instants that an upgrade from table version 6
-or older has written again, requested file and completed file at one time.
+are put back. Files that were copied since show neither: their times are as far from the instants'
+as no zone is, or nearer to each other than those. Nor do those of instants that an upgrade from
+table version 6 or older has written again, requested file and completed file at one time.
 """
 
 import bisect
@@ -119,17 +119,40 @@ def offset_min(found: Sequence[Shown], zone: time_zones.TimeZone) -> int | None:
     Returns:
         A multiple of 15, 0 for times of the zone; None where the files do not tell.
     """
-    newest = found[-NEWEST_MAX:]
-    known = (_ahead_ms(each.instant.completion_time, each.modified_ms, zone) for each in newest)
-    ahead = [ms for ms in known if ms is not None]
-    if not ahead:
+    moments = [
+        (each, each.modified_ms + ahead_ms, ahead_ms)
+        for each in found[-NEWEST_MAX:]
+        if (ahead_ms := _ahead_ms(each.instant.completion_time, each.modified_ms, zone)) is not None
+    ]
+    if not moments:
         return None
-    middle_ms = statistics.median_low(ahead)
+    middle_ms = statistics.median_low(ahead_ms for _, _, ahead_ms in moments)
     steps = round(middle_ms / _STEP_MS)
-    near = sum(abs(ms - steps * _STEP_MS) <= _NEAR_MS for ms in ahead)
-    if near < _MOST * len(ahead) or abs(middle_ms) > _ZONES_MS:
+    near = [
+        (each, at_ms)
+        for each, at_ms, ahead_ms in moments
+        if abs(ahead_ms - steps * _STEP_MS) <= _NEAR_MS
+    ]
+    if len(near) < _MOST * len(moments) or abs(middle_ms) > _ZONES_MS or _were_copied(near, zone):
         return None
     return steps * _STEP_MS // _MINUTE_MS
+
+
+def _were_copied(found: Sequence[tuple[Shown, int]], zone: time_zones.TimeZone) -> bool:
+    """Return whether files are much nearer to each other than the times of their instants are.
+
+    Args:
+        found: Instants, and the moments at which they say that they completed.
+        zone: Of their times.
+    """
+    told = [at_ms for _, at_ms in found]
+    shown = [each.modified_ms for each, _ in found]
+    for each, _ in found:
+        ahead_ms = _ahead_ms(each.instant.requested_time, each.requested_ms, zone)
+        if each.requested_ms and ahead_ms is not None:
+            told.append(each.requested_ms + ahead_ms)
+            shown.append(each.requested_ms)
+    return max(told) - min(told) > 2 * (max(shown) - min(shown) + _SAME_MS)
 
 
 def went_back(

@@ -87,7 +87,8 @@ def switch_on(
         The configuration since.
 
     Raises:
-        ConflictError: A write is pending, or the configuration is not the expected one.
+        ConflictError: A write is pending, or the configuration is not the expected one; or others
+            are let in where no write has followed an indexing action.
         UnsupportedError: The storage creates a file that is there already; or the table has bucket
             counts by partition, and nobody else is to write it.
     """
@@ -95,7 +96,9 @@ def switch_on(
     def decide(scope: table_lock.LockScope) -> None:
         config = admission.admit_table(client, scope, expected)
         _refuse_pending(scope)
-        if not has_foreign_writers:
+        if has_foreign_writers:
+            _refuse_last_indexing(scope)
+        else:
             partition_buckets.check_none(client.storage)  # From now on nobody gives it any.
         name = config.chain or table_config.ChainName(id=client.random.uuid())
         wanted = replace(config, chain=name, has_foreign_writers=has_foreign_writers)
@@ -115,7 +118,8 @@ def switch_off(client: Client, expected: table_config.TableConfig) -> table_conf
         The configuration since.
 
     Raises:
-        ConflictError: A write is pending, or the configuration is not the expected one.
+        ConflictError: A write is pending, or the configuration is not the expected one; or no write
+            has followed an indexing action.
     """
 
     def decide(scope: table_lock.LockScope) -> None:
@@ -123,6 +127,7 @@ def switch_off(client: Client, expected: table_config.TableConfig) -> table_conf
         if scope.view is None:
             return
         _refuse_pending(scope)
+        _refuse_last_indexing(scope)
         wanted = replace(config, chain=None, has_foreign_writers=True)
         _make(client, scope, chain.properties(wanted), is_last=True)
 
@@ -190,4 +195,14 @@ def _refuse_pending(scope: table_lock.LockScope) -> None:
         raise errors.ConflictError(
             f"{each} builds an index by the rules that are to change: finish it by hoodie index "
             "build, or give it up by hoodie index drop"
+        )
+
+
+def _refuse_last_indexing(scope: table_lock.LockScope) -> None:
+    """Refuse to let others in who would make indexes at the time of that action (ADR 0050)."""
+    last = scope.timeline.last_indexing
+    if last is not None:
+        raise errors.ConflictError(
+            f"{last} is the last action, expected a later write, since writers of Apache Hudi make "
+            "indexes at the time of an action that is the last: retry"
         )

@@ -72,6 +72,11 @@ Admit = Callable[[instants.Instant], bool]
 """Looks at a pending instant in the lock scope, before it is taken over. False where it is not to
 be executed."""
 
+AdmitWrite = Callable[
+    [active.ActiveTimeline, table_config.TableConfig, writer_batches.Ledger], object
+]
+"""Looks at the table in the scope in which a write begins; raises where it must not begin."""
+
 Effect = Callable[[table_lock.LockScope, markers.Check], publication.Accompaniment | None]
 """What happens once, in the lock scope, after all checks and before the completed file: files
 deleted, other instants taken off. It asks the check that it is given before each of its steps. It
@@ -136,6 +141,7 @@ def begin(
     action: instants.Action,
     expected: table_config.TableConfig,
     batch_id: str | None = None,
+    admit: AdmitWrite | None = None,
 ) -> OpenAction | AlreadyWritten:
     """Put a new write on the timeline.
 
@@ -144,6 +150,7 @@ def begin(
         action: Delta commit, commit, replace commit.
         expected: The configuration that the data is prepared for.
         batch_id: The writer's batch that it will hold; one that the table holds is not begun.
+        admit: Asked last; it may be asked again, on a newer timeline.
 
     Raises:
         ConflictError: A restore is pending; the table's configuration changed; the same writer is
@@ -154,6 +161,7 @@ def begin(
         LockTimeoutError: The lock was not acquired in time.
         ClockSkewError: No time can be given.
         UnsupportedError: The table has what we do not maintain.
+        HoodieError: What `admit` raises.
     """
     assert action in instants.WRITES, action
     if batch_id is not None:
@@ -169,6 +177,8 @@ def begin(
             admission.admit_reliance(client, scope.timeline)
             return None
         admission.admit_beside(client, scope.timeline)
+        if admit is not None:
+            admit(scope.timeline, config, batches.ledger)
         admitted = _Admitted(
             action=action,
             config=config,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hoodie import deferred, errors
-from hoodie.model import instants, table_config, time_zones
+from hoodie.model import instants, key_generators, table_config, time_zones
 from hoodie.timeline import active, contents
 from hoodie.transaction import authors, fencing
 
@@ -27,11 +27,15 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "table type": lambda config: config.table_type.value,
     "record key": lambda config: config.record_key_fields,
     "partition fields": lambda config: config.partition_fields,
+    "key generator": key_generators.texts_of_paths,
+    "Hive style of partition paths": lambda config: config.is_hive_style,
+    "URL encoding of partition paths": lambda config: config.is_url_encoded,
     "ordering fields": lambda config: config.ordering_fields,
     "merge mode": lambda config: config.merge_mode.value,
     "partial update mode": lambda config: config.has_partial_updates,
     "partition columns in paths alone": lambda config: config.drops_partition_columns,
     "index": lambda config: config.index_kind,
+    "move of records to other partitions": lambda config: config.updates_partitions,
     "bucket count": lambda config: config.bucket_count,
     "bucket fields": lambda config: config.bucket_fields,
     "chain": lambda config: config.chain,

@@ -174,10 +174,10 @@ def check_columns(
     Raises:
         InvalidInputError: A column is missing, unknown or of another type.
     """
-    may_miss = _may_miss(config, schema, operation)
+    may_miss, filled = _may_miss(config, schema, operation), _filled(config, schema)
     if fills_columns:
-        may_miss |= _filled(config, schema)
-    schemas.check_fits(columns, schema, may_miss=may_miss)
+        may_miss |= filled
+    schemas.check_fits(columns, schema, may_miss=may_miss, could_miss=filled)
 
 
 def _unmarked(data: pa.Table) -> tuple[pa.Table, Marks | None]:

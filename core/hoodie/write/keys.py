@@ -444,7 +444,7 @@ def _path_problem(segment: str, *, is_first: bool) -> str | None:
     problems: tuple[tuple[bool, str], ...] = (
         (bool(_BAD_IN_PATHS.search(segment)), "a slash or a control character"),
         (segment == "." or bool(_PARENT.search(segment)), "a step out of its folder"),
-        (_METADATA_FOLDER in segment, f"{_METADATA_FOLDER}, the folder of the table's metadata"),
+        (segment == _METADATA_FOLDER, f"{_METADATA_FOLDER}, the folder of the table's metadata"),
         # Hadoop takes what is before it for a scheme, and the folder for another one.
         (is_first and ":" in segment, "a colon, which Hadoop finds no folder with"),
     )

@@ -167,12 +167,9 @@ def gathered(
         # Another write has added it since this one began, whose rows have no value there.
         schema = stored_schemas.columns_of(storage, config, active.listed(storage), schema)
     for each in definitions:
-        refusal = secondary_indexes.column_refusal(each, schema.arrow, config.name)
+        refusal = secondary_indexes.upkeep_refusal(each, schema.arrow, config.name)
         if refusal is not None:
-            raise errors.UnsupportedError(
-                f"{refusal}: this version does not keep the index up, drop it by `hoodie index "
-                f"drop {each.partition}`"
-            )
+            raise refusal
     takes_out = write.is_alone and _has_keys_once(storage, config)
 
     seen = [_seen(definitions, stat) for stat in stats]

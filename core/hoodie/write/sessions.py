@@ -37,15 +37,14 @@ from hoodie.model import (
 )
 from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions
-from hoodie.transaction import client, lifecycle, manager, stored_schemas
-from hoodie.write import batches, compatibility, conflicts, retries, streaming, tasks
+from hoodie.transaction import client, lifecycle, manager, writer_batches
+from hoodie.write import batches, compatibility, conflicts, preflight, retries, streaming, tasks
 
 with deferred.imports():
     from hoodie.filegroup import sorting
     from hoodie.maintenance.compaction import inline
     from hoodie.maintenance.rollback import failed_writes
     from hoodie.metadata import upkeep
-    from hoodie.timeline import partition_buckets
     from hoodie.write import (
         composition,
         early_conflicts,
@@ -182,7 +181,7 @@ class WriteSession:
         config = self.task.config
         if config.index is table_config.IndexKind.CONSISTENT_HASHING:
             return (conflicts.rings_check(self._client),)
-        if not _may_have_own_counts(config):
+        if not preflight.may_have_own_counts(config):
             return ()
         return (conflicts.counts_check(self._client, self.task.hashing_config),)
 
@@ -219,12 +218,7 @@ class WriteSession:
         Args:
             has_tasks_left: Whether a task may still be running somewhere.
         """
-        try:
-            is_emptied = lifecycle.abort(self._client, self._write, has_tasks_left=has_tasks_left)
-            if is_emptied and self._policy is not settings.FailedWritesPolicy.NEVER:
-                failed_writes.roll_back_aborted(self._client, self.task.config, self._write)
-        finally:
-            self._client.close()
+        _give_up(self._client, self.task.config, self._write, has_tasks_left=has_tasks_left)
 
     def roll_back_eagerly(self) -> None:
         """Take back what failed before, if that is the policy; before any data is written.
@@ -252,6 +246,23 @@ class WriteSession:
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
         return self._client.settings.effective_failed_writes_policy
+
+
+def _give_up(
+    transaction_client: client.Client,
+    config: table_config.TableConfig,
+    write: client.OpenAction,
+    *,
+    has_tasks_left: bool,
+) -> None:
+    """End a write that will not be published, and roll it back if that is the policy."""
+    policy = transaction_client.settings.effective_failed_writes_policy
+    try:
+        is_emptied = lifecycle.abort(transaction_client, write, has_tasks_left=has_tasks_left)
+        if is_emptied and policy is not settings.FailedWritesPolicy.NEVER:
+            failed_writes.roll_back_aborted(transaction_client, config, write)
+    finally:
+        transaction_client.close()
 
 
 def _check_base_files(stats: Sequence[commits.WriteStat]) -> None:
@@ -283,6 +294,7 @@ def begin(
             rows cannot be sorted by the columns of `sort_by`.
         ConflictError: The same writer, or one that must be alone, is active.
         UnsupportedError: The table is not one that we write.
+        HoodieError: As `preflight.look`.
     """
     transaction = options.transaction
     compatibility.check_table(target.config, transaction.settings.concurrency)
@@ -292,12 +304,23 @@ def begin(
         replacements.check_index(options.operation, target.config)
     stream = _stream(target.config, options, columns)
     transaction_client = _open_client(target, transaction, env, stream)
+    found: list[preflight.Found] = []
+
+    def look(
+        timeline: active.ActiveTimeline,
+        config: table_config.TableConfig,
+        ledger: writer_batches.Ledger,
+    ) -> None:
+        mode = transaction.settings.concurrency
+        found.append(preflight.look(target, mode, timeline, config, ledger))
+
     try:
         opened = lifecycle.begin(
             transaction_client,
             _action(target.config, options.operation),
             target.config,
             options.batch_id,
+            look,
         )
         if isinstance(opened, client.AlreadyWritten):
             transaction_client.close()
@@ -306,15 +329,14 @@ def begin(
         transaction_client.close()
         raise
     try:
-        columns_begun = schema_conflicts.begun(
-            target.storage, target.config, opened.timeline, opened.ledger.found_in
-        )
-        task = _task(target, options, opened, columns_begun)
+        # First: an instant that is inflight says whose it is, so that a rollback needs no wait.
+        lifecycle.start(transaction_client, opened, options.operation)
+        task = _task(target, options, opened, found[-1])
     except BaseException:
-        lifecycle.abort(transaction_client, opened, has_tasks_left=False)
-        transaction_client.close()
+        _give_up(transaction_client, target.config, opened, has_tasks_left=False)
         raise
-    choice = schema_conflicts.amendment(target.storage, columns_begun, task.schema, target.added)
+    begun = found[-1].begun
+    choice = schema_conflicts.amendment(target.storage, begun, task.schema, target.added)
 
     def after_commit(completion: client.Completion) -> inline.Done:
         findings = upkeep.after_commit(completion, target, transaction, env)
@@ -323,41 +345,11 @@ def begin(
 
     session = WriteSession(task, opened, transaction_client, options, choice, after_commit)
     try:
-        lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
     return session
-
-
-def _may_have_own_counts(config: table_config.TableConfig) -> bool:
-    """Return whether partitions may have bucket counts of their own, which Apache Hudi gives."""
-    return config.has_foreign_writers and config.index_kind is table_config.IndexKind.BUCKET
-
-
-def _hashing_config(
-    target: manager.Target, options: WriteOptions, timeline: active.ActiveTimeline
-) -> partition_buckets.HashingConfig | None:
-    """Return the bucket counts by partition of a table as a write of it begins.
-
-    Raises:
-        ConfigurationError: It has some, and the writer is non-blocking.
-        ConflictError: It is being given some.
-        UnsupportedError: It has some, and what they say is not understood.
-    """
-    if not _may_have_own_counts(target.config):
-        return None
-    committed = snapshots.CommittedFiles.of(target.storage, timeline)
-    found = partition_buckets.in_force(target.storage, committed.is_committed)
-    if found is None:
-        return None
-    found.check()
-    mode = options.transaction.settings.concurrency
-    refusal = compatibility.counts_refusal(target.storage.uri, mode)
-    if refusal is not None:
-        raise refusal
-    return found
 
 
 def write(
@@ -800,9 +792,9 @@ def _task(
     target: manager.Target,
     options: WriteOptions,
     opened: client.OpenAction,
-    begun: stored_schemas.StoredSchema | None,
+    found: preflight.Found,
 ) -> tasks.WriteTask:
-    stored = target.schema if begun is None else schema_conflicts.with_added(begun, target.added)
+    stored = found.stored
     # Keys are looked up in the indexes that there are now, whenever the table was opened.
     config = replace(
         target.config,
@@ -822,7 +814,7 @@ def _task(
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
         known=_known(target, options, opened.timeline),
-        hashing_config=_hashing_config(target, options, opened.timeline),
+        hashing_config=found.counts,
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, opened.config, stored.arrow),
         tracks_keys=key_changes.RECORD_INDEX in config.metadata_partitions_kept_up,

@@ -2,8 +2,9 @@
 
 A task costs 25 ms of a core in the JVM and in its worker, as much as 1 MB of a slice with changes.
 Neighbours therefore share a task while they are small, and in larger tables as long as each core
-has a few tasks, so that none of them waits long for the last one. Of a slice as much counts as the
-columns that are read are of all columns.
+has a few tasks, so that none of them waits long for the last one. Each core has as many tasks as
+any other: with three tasks for two cores one core is idle in the second half. Of a slice as much
+counts as the columns that are read are of all columns.
 """
 
 import itertools
@@ -65,4 +66,5 @@ def task_count(size_bytes: int, cores: int | None) -> int:
     most = -(-size_bytes // TASK_BYTES_MIN)
     if cores is None:
         return most
-    return min(most, max(cores * TASKS_PER_CORE, -(-size_bytes // TASK_BYTES_MAX)))
+    count = min(most, max(cores * TASKS_PER_CORE, -(-size_bytes // TASK_BYTES_MAX)))
+    return count - count % cores if count > cores else count

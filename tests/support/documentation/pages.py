@@ -10,7 +10,7 @@ from manual import markdown
 
 ROOT = Path(__file__).parents[3]
 
-EXECUTABLE = frozenset({"bash", "python", "sh", "sql"})
+EXECUTABLE = frozenset({"bash", "jinja", "python", "sh", "sql"})
 """Languages whose blocks a test executes."""
 
 CHECKED = frozenset({"console", "toml", "yaml"})
@@ -32,7 +32,7 @@ EXECUTED: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("README.md", "python"): {"unit/test_python_page.py": 1, "jobs/test_readme.py": 2},
     ("docs/python.md", "python"): {"unit/test_python_page.py": 9},
     ("docs/engines.md", "python"): {"engines/test_engines_page.py": 5},
-    ("docs/engines.md", "sql"): {"engines/test_engines_page.py": 1},
+    ("docs/engines.md", "jinja"): {"engines/test_engines_page.py": 1},
     ("docs/engines.md", "yaml"): {"engines/test_engines_page.py": 2},
     ("docs/spark-dataframes.md", "python"): {"jobs/test_dataframes_page.py": 4},
     ("docs/mirror.md", "python"): {"unit/test_python_page.py": 5},

@@ -145,7 +145,8 @@ class Meeting:
             print(f"    {step}: Apache Hudi: {error.causes[-1].message[:200]}", flush=True)
         except peer_ours.CommandFailedError as error:
             self.model.rows = before
-            is_allowed = error.exit_code == _CONFLICT and self.counts["refused by Apache Hudi"]
+            has_begun = self.counts["refused by Apache Hudi"] or self._has_clustering()
+            is_allowed = error.exit_code == _CONFLICT and has_begun
             if error.exit_code not in _REFUSED and not is_allowed:
                 raise DifferenceError(f"{step}: {error}") from error
             self.counts["refused by us"] += 1
@@ -173,6 +174,8 @@ class Meeting:
         path, options, rows = self.path, {**self.options, **step.settings}, self._rows(step)
         if step.what in _SPECIAL:
             self._special(step, rows)
+        elif step.what in traits.CALLS:
+            self._call(step)
         elif step.what in _SERVICES:
             self._serve_by_theirs(step, options)
         elif step.what in _STATEMENTS:
@@ -209,6 +212,18 @@ class Meeting:
                 few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
                 self.judge.archive(path, options | few | {"hoodie.clean.commits.retained": "1"})
 
+    def _call(self, step: strangers.Step) -> None:
+        """Have Apache Hudi do what its SQL alone does."""
+        name, path = self.made.name, self.path
+        match step.what:
+            case traits.PLAN_CLUSTERING:
+                self._sql(f"CALL run_clustering(path => '{path}', op => 'schedule')")
+            case traits.RUN_CLUSTERING:
+                self._sql(f"CALL run_clustering(path => '{path}', op => 'execute')")
+            case _:
+                self._sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{path}'")
+                self._sql(f"CREATE INDEX IF NOT EXISTS of_place ON {name} (place)")
+
     def _planned(self) -> list[str]:
         """Return the compactions that are pending."""
         return [
@@ -216,6 +231,13 @@ class Meeting:
             for each in self.judge.timeline(self.path)
             if each.action == "compaction" and not each.completion_time
         ]
+
+    def _has_clustering(self) -> bool:
+        """Return whether a clustering is pending, whose file groups are not written to."""
+        return any(
+            each.action == "clustering" and not each.completion_time
+            for each in self.judge.timeline(self.path)
+        )
 
     def _partition(self, step: strangers.Step) -> tuple[str, list[dict[str, Any]]] | None:
         """Return the path of some partition, and its rows; None if the table has no rows."""

@@ -2,7 +2,8 @@
 
 Seeds of `OPENED` have some traits of `TRAITS` each: columns, keys, partitions and ordering values
 of further kinds, rows that come late, partial updates, and further steps. Those of `MORE_OPENED`
-may have traits that came later. Older seeds stay the tables that they were.
+may have traits that came later, and those of `LATEST_OPENED` the newest. Older seeds stay the
+tables that they were.
 """
 
 import random
@@ -19,6 +20,7 @@ from support.peer.strangers import BUCKETS, KILLED, START, TEXTS, Column, Step, 
 
 OPENED = range(800, 100_000)
 MORE_OPENED = range(1000, 100_000)
+LATEST_OPENED = range(10_000, 100_000)
 Value = Callable[[int, int], Any]
 Kinds = Mapping[str, tuple[pa.DataType, Value]]
 Columns = Sequence[Column]
@@ -91,6 +93,13 @@ WIDER: Mapping[str, pa.DataType] = {"small": pa.int64(), "single": pa.float64()}
 """Columns that a write widens, and to what."""
 STATEMENTS = {"retype", "drop column", "add column", "merge update"}
 """Steps of Apache Hudi's SQL alone."""
+PLAN_CLUSTERING, RUN_CLUSTERING, CREATE_INDEX = (
+    "plan clustering",
+    "run clustering",
+    "create index",
+)
+CALLS = {PLAN_CLUSTERING, RUN_CLUSTERING, CREATE_INDEX}
+"""Services of Apache Hudi alone."""
 _OPTIMISTIC = {"insert_overwrite", "insert_overwrite_table", "delete_partition", KILLED}
 """What non-blocking writers do not do."""
 _DELETES = {"delete", "delete where", "merge", FLAGGED, "delete nothing"}
@@ -239,6 +248,27 @@ MORE_TRAITS: Mapping[str, Trait] = {
     ),
 }
 """Of MORE_OPENED, beside TRAITS."""
+LATEST_TRAITS: Mapping[str, Trait] = {
+    "pending clusterings": Trait(
+        steps=(PLAN_CLUSTERING, "upsert", RUN_CLUSTERING),
+        is_possible=lambda stranger: stranger.index not in BUCKETS and stranger.before is None,
+        is_rare=True,
+    ),
+    "secondary index": Trait(
+        steps=(CREATE_INDEX, "upsert"),
+        is_possible=lambda stranger: (
+            stranger.index == "record"
+            and _has_key(stranger)
+            and stranger.table.table_version == 9
+            and stranger.before is None
+        ),
+        is_rare=True,
+        columns=lambda _, __, columns: _inserted(
+            columns, Column(name="place", type=pa.string(), value=lambda n, ts: TEXTS[1 + n % 4])
+        ),
+    ),
+}
+"""Of LATEST_OPENED, beside the others."""
 
 
 def drawn(seed: int) -> Stranger:
@@ -246,10 +276,12 @@ def drawn(seed: int) -> Stranger:
     stranger = strangers.drawn(seed)
     if seed not in OPENED:
         return stranger
-    has_more = seed in MORE_OPENED
-    return _with_traits(
-        random.Random(f"opened {seed}"), stranger, {**TRAITS, **(MORE_TRAITS if has_more else {})}
-    )
+    known = dict(TRAITS)
+    if seed in MORE_OPENED:
+        known |= MORE_TRAITS
+    if seed in LATEST_OPENED:
+        known |= LATEST_TRAITS
+    return _with_traits(random.Random(f"opened {seed}"), stranger, known)
 
 
 def _with_traits(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]) -> Stranger:
@@ -294,7 +326,7 @@ def _with_steps(source: random.Random, more: Sequence[str], steps: Sequence[Step
     first = next(number for number, each in enumerate(found) if each.who == "ours")
     for name in names:
         place = source.randint(1, len(found))
-        is_alone = place <= first or name in STATEMENTS
+        is_alone = place <= first or name in STATEMENTS | CALLS
         who = "theirs" if is_alone else source.choice(("ours", "ours", "theirs"))
         start = source.randrange(12)
         numbers = range(start, start + source.randint(1, 6))

@@ -229,6 +229,17 @@ def check_order(
                 )
 
 
+def check_indexing_is_followed(timeline: active.ActiveTimeline) -> None:
+    """IF12: whenever an indexing action was complete, so was a write that was requested later."""
+    for each in timeline.completed:
+        if each.action is instants.Action.INDEXING:
+            time, end = each.requested_time, str(each.completion_time)
+            assert any(
+                write.requested_time > time and str(write.completion_time) < end
+                for write in timeline.completed_writes
+            ), f"{each} was the last action when it completed"
+
+
 def check_completed_once(timeline: active.ActiveTimeline) -> None:
     """I9: no instant has two completed files."""
     assert not timeline.duplicates, timeline.duplicates

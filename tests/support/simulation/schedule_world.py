@@ -485,6 +485,7 @@ class World:
                 invariants.check_parity(timeline)
         if not self.is_lying:
             invariants.check_lock_history(self.lock.history)
+            invariants.check_indexing_is_followed(timeline)
         return timeline
 
     def check_last(self, timeline: active.ActiveTimeline, read: invariants.Read) -> None:

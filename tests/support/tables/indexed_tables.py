@@ -7,10 +7,10 @@ from pathlib import Path
 
 from hoodie import table
 from hoodie.filegroup import metadata_table
-from hoodie.format import metadata_avro
+from hoodie.format import instant_names, metadata_avro
 from hoodie.format.metadata_avro import RecordType
 from hoodie.maintenance.cleaning import retention
-from hoodie.model import results, settings, table_config
+from hoodie.model import instants, results, settings, table_config
 from hoodie.model.file_statistics import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -119,6 +119,24 @@ class Indexed:
         self.small.table = self.opened()
         self.build()
         assert self.records() == kept_up
+
+
+def put_indexing(small: SmallTable) -> instants.InstantTime:
+    """Put a completed indexing action of another engine on the timeline; return its time."""
+    timeline = active.listed(small.env.open_storage(str(small.path)))
+    after_ms = instants.parse_time(str(timeline.greatest_time)) + 1
+    time = instants.format_time(after_ms)
+    for state in instants.State:
+        is_completed = state is instants.State.COMPLETED
+        instant = instants.Instant(
+            requested_time=time,
+            action=instants.Action.INDEXING,
+            state=state,
+            completion_time=instants.format_time(after_ms + 1) if is_completed else None,
+        )
+        name = instant_names.file_name(instant)
+        (small.path / active.DIRECTORY / name).write_bytes(b"")
+    return time
 
 
 def rows_of(first: int, last: int, a: int = 0) -> list[dict[str, object]]:

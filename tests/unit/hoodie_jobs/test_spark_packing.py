@@ -20,9 +20,14 @@ MIB = 1 << 20
         (1, 2, 1),
         (4 * MIB, 2, 1),
         (8 * MIB, 2, 2),
+        (9 * MIB, 2, 2),
+        (13 * MIB, 2, 4),
+        (20 * MIB, 2, 4),
+        (9 * MIB, 4, 3),
         (80 * MIB, 2, 8),
         (80 * MIB, 100, 20),
         (640 * MIB, 2, 40),
+        (660 * MIB, 2, 42),
         (3200 * MIB, 100, 400),
         (80 * MIB, None, 20),
     ],
@@ -72,6 +77,6 @@ def test_of_a_slice_counts_what_its_columns_that_are_read_are_of_all(tmp_path: P
         (log_file,) = task.file_slice.log_files
         large = replace(log_file, size_bytes=4 * MIB)
         grown = replace(task, file_slice=replace(task.file_slice, log_files=(large,)))
-        counts.append(len(packing.packed([grown] * 4, 2)))
-    # With record key and commit time three of nine columns, of 16 MiB, and six.
-    assert counts == [2, 3]
+        counts.append(len(packing.packed([grown] * 8, 2)))
+    # With record key and commit time three of nine columns, of 32 MiB, and six.
+    assert counts == [2, 6]

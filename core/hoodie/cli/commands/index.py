@@ -74,14 +74,14 @@ def index(  # noqa: PLR0913 - a parameter an option
         ),
     ] = False,
     secondary: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="NAME",
             help="With build and drop: the secondary index of this name, secondary_index_NAME.",
         ),
     ] = None,
     column: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="COLUMN",
             help="With build: the column of texts, integers, dates or times whose values it has, "
@@ -89,7 +89,7 @@ def index(  # noqa: PLR0913 - a parameter an option
         ),
     ] = None,
     expression: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="NAME",
             help="With build and drop: the expression index of this name, expr_index_NAME.",
@@ -107,17 +107,22 @@ def index(  # noqa: PLR0913 - a parameter an option
     as_json: options.AsJson = False,
 ) -> None:
     """Build an index beside the writers of a table; drop it, or show which there are."""
-    options_of_build = (is_partitioned, column is not None, columns is not None)
+    options_of_build = (is_partitioned, bool(column), columns is not None)
     if action is not Action.BUILD and any(options_of_build):
         raise typer.BadParameter("--partitioned, --column and --columns are options of build only")
     if action is Action.STATUS:
-        if names or secondary is not None or expression is not None:
+        if names or secondary or expression:
             raise typer.BadParameter(
                 "INDEX is an argument of build and drop only, as --secondary and --expression are"
             )
         _status(uri, lock, set_texts, as_json)
         return
-    wanted, secondary_columns = _wanted(names or [], secondary, expression, column)
+    wanted, secondary_columns = _wanted(
+        names or [],
+        _once("--secondary", secondary),
+        _once("--expression", expression),
+        _once("--column", column),
+    )
     run = run_settings.parse_beside_writers(set_texts, lock)
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:
@@ -147,6 +152,16 @@ def index(  # noqa: PLR0913 - a parameter an option
         output.line(views.built_line(shown))
         for finding in shown.findings:
             output.note(finding)
+
+
+def _once(option: str, values: list[str] | None) -> str | None:
+    """Return the value of an option that is of one index; None for none."""
+    if values is not None and len(values) > 1:
+        raise typer.BadParameter(
+            f"{option} is given {len(values)} times, expected once: build or drop one index of a "
+            "column after the other"
+        )
+    return values[0] if values else None
 
 
 def _wanted(

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -13,7 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie import errors
-from hoodie.model import predicates
+from hoodie.model import predicates, schemas
+from hoodie.read import streams, tasks
 from support.tables.tables import SmallTable
 
 ROWS = [
@@ -112,6 +114,25 @@ def test_rows_are_counted_without_reading_columns(small: SmallTable) -> None:
     small.compact()
     assert table.scan().count() == 20
     assert table.scan(["id"], limit=7).to_arrow().num_rows == 7
+
+
+def test_merged_rows_are_counted_by_their_keys_and_the_columns_of_the_filter(
+    small: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[tuple[str, ...]] = set()
+    read = streams.batches
+
+    def watched(found: Sequence[tasks.ReadTask], threads: int) -> object:
+        asked.update(each.query.columns for each in found)
+        return read(found, threads)
+
+    monkeypatch.setattr(streams, "batches", watched)
+    assert small.table.scan().count() == 20
+    assert asked == {(schemas.RECORD_KEY,)}
+    asked.clear()
+    # Arrow's expression, which says more than a predicate of this project can.
+    assert small.table.scan(["id"], pc.field("b") == pc.utf8_lower(pc.field("b"))).count() == 18
+    assert asked == {("b",)}
 
 
 def test_meta_columns_and_an_earlier_moment_can_be_read(small: SmallTable) -> None:

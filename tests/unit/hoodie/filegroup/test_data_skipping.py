@@ -20,7 +20,6 @@ from hoodie.filegroup import (
 )
 from hoodie.format import (
     file_names,
-    instant_names,
     metadata_avro,
     metadata_columns,
     metadata_schemas,
@@ -35,6 +34,7 @@ from hoodie.services import metadata_tables
 from hoodie.storage import memory
 from hoodie.timeline import active, metadata_timelines
 from hoodie.write import sessions
+from support.tables.indexed_tables import put_indexing
 from support.tables.tables import CONFIG, Rows, SmallTable
 
 SCHEMA = pa.schema([("c", pa.int64()), ("s", pa.string()), ("d", pa.float64())])
@@ -336,7 +336,7 @@ def test_partition_statistics_are_not_used_once_apache_hudi_rolled_an_index_back
 ) -> None:
     """What it makes at the time of an indexing action lacks its base files then."""
     kept = Kept(tmp_path / "t", CONFIG)
-    time = put_indexing(kept)
+    time = put_indexing(kept.small)
     prefix = kept.logs(name)[0].name.partition("_")[0]
     first = kept.logs(name)[0].with_name(f"{prefix}_{time}.log.1_0-0-0")
     assert kept.by_partition_statistics("a = 1").unused is None
@@ -354,24 +354,6 @@ def behind(kept: Kept) -> Sequence[tuple[str, str]]:
     glance = metadata_tables.glance(storage, kept.small.table.config, active.listed(storage))
     assert glance is not None
     return glance.behind
-
-
-def put_indexing(kept: Kept) -> instants.InstantTime:
-    """Put a completed indexing action of another engine on the timeline; return its time."""
-    timeline = active.listed(kept.small.env.open_storage(str(kept.small.path)))
-    after_ms = instants.parse_time(str(timeline.greatest_time)) + 1
-    time = instants.format_time(after_ms)
-    for state in instants.State:
-        is_completed = state is instants.State.COMPLETED
-        instant = instants.Instant(
-            requested_time=time,
-            action=instants.Action.INDEXING,
-            state=state,
-            completion_time=instants.format_time(after_ms + 1) if is_completed else None,
-        )
-        name = instant_names.file_name(instant)
-        (kept.small.path / active.DIRECTORY / name).write_bytes(b"")
-    return time
 
 
 def test_write_that_only_deletes_adds_nothing(tmp_path: Path) -> None:

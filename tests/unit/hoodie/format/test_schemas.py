@@ -349,6 +349,24 @@ def test_all_types_that_do_not_fit_are_named_with_what_helps() -> None:
         schemas.check_fits(pa.schema([("a", pa.int64())]), table(("a", pa.int32())))
 
 
+def test_setting_by_which_columns_may_be_missing_is_named() -> None:
+    target = table(("id", pa.string()), ("a", pa.int32()), ("b", pa.int32()))
+    by_setting = r"=true has null for columns that are missing$"
+    data = pa.schema([("id", pa.string()), ("a", pa.int32())])
+    with pytest.raises(
+        errors.InvalidInputError, match=rf"'b' \(int32\) is missing; .*{by_setting}"
+    ):
+        schemas.check_fits(data, target, could_miss={"a", "b"})
+    with pytest.raises(errors.InvalidInputError, match=r"'b' \(int32\) is missing$"):
+        schemas.check_fits(data, target, could_miss={"a"})
+    more = pa.schema([("id", pa.string()), ("a", pa.string()), ("x", pa.string())])
+    with pytest.raises(
+        errors.InvalidInputError,
+        match=r"=true adds columns, widens types, and has null for columns that are missing$",
+    ):
+        schemas.check_fits(more, target, could_miss={"b"})
+
+
 def test_similar_column_is_named_where_one_is_not_there() -> None:
     data = pa.schema([("id", pa.string()), ("ID", pa.string())])
     with pytest.raises(

@@ -11,7 +11,7 @@ from hoodie.maintenance.cleaning import retention
 from hoodie.metadata import index_dropping
 from hoodie.model import commits, predicates, table_config
 from hoodie.read import planning, where
-from hoodie.timeline import index_definitions
+from hoodie.timeline import active, index_definitions
 from support.tables.expression_indexed import LOWER, ExpressionBuilding
 from support.tables.record_indexes import Row
 from support.tables.tables import CONFIG
@@ -160,6 +160,11 @@ FOREIGN = {
         errors.UnsupportedError,
         "expected column_stats or bloom_filters",
     ),
+    "another column": (
+        {"indexType": "column_stats", "indexFunction": "lower", "sourceFields": ["a"]},
+        errors.UnsupportedError,
+        "int64, expected one of texts: drop it by",
+    ),
     "no definition": (None, errors.FormatError, "does not define expr_index_lower_b"),
 }
 
@@ -174,8 +179,10 @@ def test_index_that_is_not_understood_refuses_writes_until_it_is_dropped(
         {} if fields is None else {LOWER: {"sourceFields": ["b"], "indexName": LOWER, **fields}}
     )
     redefine(indexed, defined)
+    before = active.listed(indexed.storage).instants
     with pytest.raises(kind, match=match):
         indexed.write([row(1)])
+    assert active.listed(indexed.storage).instants == before
     assert indexed.drop() == (LOWER,)
     indexed.write([row(1)])
 

@@ -14,6 +14,7 @@ from hoodie.filegroup import record_index
 from hoodie.model import commits, settings, table_config
 from hoodie.read import planning, where
 from hoodie.write import record_keys
+from support.tables.indexed_tables import put_indexing
 from support.tables.record_indexes import Indexed, Row
 from support.tables.tables import CONFIG
 
@@ -294,3 +295,24 @@ def test_validation_finds_keys_that_the_index_does_not_lead_to(tmp_path: Path) -
     assert sum(each.count for each in wrong.keys) == len(lost) > 0
     assert all("nowhere; expected here" in each.problem for each in wrong.keys)
     assert any("the record index has" in each for each in indexed.small.problems())
+
+
+def test_index_that_apache_hudi_rolled_back_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    """It makes the next index at the time of the last action, if that is an indexing action."""
+    indexed = Indexed(tmp_path / "t", SIMPLE)
+    indexed.write([row(number) for number in range(6)])
+    time = put_indexing(indexed.small)
+    indexed.reopen()
+    assert explained(indexed, "id = '3'").left == 1
+    folder = tmp_path / "t/.hoodie/metadata/record_index"
+    prefix = next(each.name for each in folder.iterdir() if "record-index-0001" in each.name)
+    log = prefix.removeprefix(".").partition("_")[0]
+    (folder / f".{log}_{time}.log.1_0-0-0").write_bytes(b"")
+    indexed.reopen()
+    step = explained(indexed, "id = '3'")
+    assert (step.skipped, "rolled it back" in str(step.unused)) == (0, True)
+    assert [each["id"] for each in indexed.small.rows(where=where.parse("id = '3'"))] == ["3"]
+    with pytest.raises(errors.FormatError, match=r"rolled it back\. `hoodie index drop` and"):
+        indexed.small.table.validate_metadata()
+    with pytest.raises(errors.FormatError, match="rolled it back"):
+        indexed.write([row(3, a=1)])

@@ -362,8 +362,10 @@ def test_index_of_a_column_that_is_not_kept_up_is_refused_with_the_way_out(
     indexed = SecondaryIndexed(tmp_path / "t", KINDS["cow"], types={"d": "float64"})
     definition = replace(indexed.definitions[0], column=column)
     index_definitions.put_of_columns(indexed.storage, lambda: [definition])
+    before = active.listed(indexed.storage).instants
     with pytest.raises(errors.UnsupportedError, match=r"does not keep .*drop secondary_index_of_a"):
         indexed.write([row(1)])
+    assert active.listed(indexed.storage).instants == before
 
 
 def test_file_groups_that_are_missing_make_an_index_unreadable(tmp_path: Path) -> None:

@@ -141,10 +141,11 @@ def test_overwrite_makes_the_buckets_of_each_partition(small: SmallTable) -> Non
 
 def test_non_blocking_writes_are_refused(small: SmallTable) -> None:
     Replacements(small).rescale(COUNTS)
-    before = small.rows()
+    before, instants_before = small.rows(), small.table.timeline().instants
     with pytest.raises(errors.ConfigurationError, match=REFUSED):
         small.upsert(ROWS, concurrency=NON_BLOCKING)
     assert small.rows() == before
+    assert small.table.timeline().instants == instants_before
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -152,8 +153,10 @@ def test_write_is_refused_while_counts_are_being_given(
     small: SmallTable, mode: settings.ConcurrencyMode
 ) -> None:
     Replacements(small).rescale(COUNTS, is_completed=False)
+    before = small.table.timeline().instants
     with pytest.raises(errors.ConflictError, match="is being given"):
         small.upsert(ROWS, concurrency=mode)
+    assert small.table.timeline().instants == before
 
 
 def test_expression_that_java_may_understand_otherwise_is_refused(small: SmallTable) -> None:

@@ -73,6 +73,46 @@ def test_copied_files_tell_no_zone() -> None:
     assert clock_evidence.offset_min([], BERLIN) is None
 
 
+def write_of(began_ms: int, took_ms: int, copied_ms: int = 0) -> Shown:
+    """Return a write of a JVM in Berlin, and its files; those of a copy are made in any order."""
+    instant = Instant(
+        requested_time=BERLIN.format(began_ms),
+        action=Action.DELTA_COMMIT,
+        state=State.COMPLETED,
+        completion_time=BERLIN.format(began_ms + took_ms),
+    )
+    return Shown(
+        instant=instant,
+        modified_ms=copied_ms or began_ms + took_ms + 40,
+        requested_ms=copied_ms + 30 if copied_ms else began_ms,
+    )
+
+
+@pytest.mark.parametrize("later_ms", [15 * MINUTE_MS, HOUR_MS, 20 * HOUR_MS])
+@pytest.mark.parametrize("count", [1, 3])
+def test_files_that_were_copied_soon_afterwards_tell_no_zone(count: int, later_ms: int) -> None:
+    began = [SUMMER_MS + 20_000 * number for number in range(count)]
+    copied = [write_of(each, 6_000, copied_ms=SUMMER_MS + later_ms) for each in began]
+    assert clock_evidence.offset_min(copied, BERLIN) is None
+    assert clock_evidence.offset_min(copied, UTC_ZONE) is None
+    not_copied = [write_of(each, 6_000) for each in began]
+    assert clock_evidence.offset_min(not_copied, BERLIN) == 0
+    assert clock_evidence.offset_min(not_copied, UTC_ZONE) == 120
+
+
+def test_quick_writes_tell_their_zone_on_stores_with_whole_seconds() -> None:
+    quick = [write_of(SUMMER_MS + 700 * number, 300) for number in range(3)]
+    whole = [
+        replace(
+            each,
+            modified_ms=each.modified_ms // 1000 * 1000,
+            requested_ms=each.requested_ms // 1000 * 1000,
+        )
+        for each in quick
+    ]
+    assert clock_evidence.offset_min(whole, UTC_ZONE) == 120
+
+
 def test_newest_files_tell_the_zone_of_a_table_that_was_copied_once() -> None:
     old = written(hours(SUMMER_MS, 100), BERLIN, copied_ms=SUMMER_MS + 200 * HOUR_MS)
     new = written(hours(SUMMER_MS + 201 * HOUR_MS, 60), BERLIN)

@@ -14,6 +14,10 @@ from hoodie.transaction.fencing import AttemptRecord, StoredRecord
 from hoodie.transaction.preconditions import PublicationFacts
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), bucket_count=4)
+TIMES = {
+    "hoodie.table.keygenerator.type": "TIMESTAMP",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy",
+}
 PROCESS = identity.ProcessIdentity(
     host="host", boot_id="boot", pid_namespace="", pid=7, start_ticks=1
 )
@@ -161,6 +165,26 @@ BAD = {
         {"config": dataclasses.replace(CONFIG, merge_mode=MergeMode.EVENT_TIME)},
         errors.ConflictError,
         "merge mode",
+    ),
+    "folders with names of columns": (
+        {"config": dataclasses.replace(CONFIG, is_hive_style=True)},
+        errors.ConflictError,
+        "Hive style of partition paths of table t is True, expected False",
+    ),
+    "encoded folders": (
+        {"config": dataclasses.replace(CONFIG, is_url_encoded=True)},
+        errors.ConflictError,
+        "URL encoding of partition paths of table t is True, expected False",
+    ),
+    "paths of times": (
+        {"config": dataclasses.replace(CONFIG, properties=TIMES)},
+        errors.ConflictError,
+        "key generator of table t is TIMESTAMP, hoodie.keygen.timebased.output.dateformat=yyyy",
+    ),
+    "records that keep their partition": (
+        {"config": dataclasses.replace(CONFIG, updates_partitions=False)},
+        errors.ConflictError,
+        "move of records to other partitions of table t is False, expected True",
     ),
 }
 

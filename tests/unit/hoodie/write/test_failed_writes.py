@@ -134,6 +134,24 @@ def test_aborted_write_is_taken_back_at_once(tmp_path: Path) -> None:
     assert not list((small.path / ".hoodie/.heartbeat").iterdir())
 
 
+def test_write_that_fails_before_its_tasks_is_taken_back_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A requested instant without a heartbeat would stay until nothing tells that it is alive."""
+    small = SmallTable(tmp_path / "t")
+
+    def fail_to_look(*_: object) -> None:
+        raise errors.StorageError("simulated")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sessions.snapshots, "replaced_groups", fail_to_look)
+        with pytest.raises(errors.StorageError, match="simulated"):
+            small.upsert([ROW])
+    assert actions(small) == [Action.ROLLBACK]
+    assert not pending(small)
+    assert not list((small.path / ".hoodie/.heartbeat").iterdir())
+
+
 def test_write_with_tasks_left_is_not_taken_back_yet(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t")
     open_write(small).abort(has_tasks_left=True)

@@ -302,7 +302,7 @@ def test_null_empty_and_the_defaults_name_are_one_path() -> None:
 @pytest.mark.parametrize("is_url_encoded", [False, True])
 @pytest.mark.parametrize(
     "value",
-    [".", "..", ".hoodie", "x.hoodie.y", "\x85", "a/../b", "..\\x", "/", "a/b", "\x00", "a\n"],
+    [".", "..", ".hoodie", "\x85", "a/../b", "..\\x", "/", "a/b", "\x00", "a\n"],
 )
 def test_value_that_leads_elsewhere_is_refused(value: str, is_url_encoded: bool) -> None:
     table = pa.table({"p": ["ok", value, "ok", value]})
@@ -317,6 +317,18 @@ def test_value_that_leads_elsewhere_is_refused(value: str, is_url_encoded: bool)
         match=rf"(?s)column 'p' has .*in 2 of 4 rows, for example .*: expected {way_out}",
     ):
         keys.partition_paths(table, settings)
+
+
+@pytest.mark.parametrize("value", [".hoodie", "x.hoodie.y", ".hoodie_x"])
+def test_only_a_folder_of_that_name_is_the_metadata_folder(value: str) -> None:
+    table = pa.table({"p": [value], "q": ["x"]})
+    assert paths(table, config(partition="p", is_hive_style=True)) == [f"p={value}"]
+    if value != ".hoodie":
+        assert paths(table, config("a,b", "p,q")) == [f"{value}/x"]
+        return
+    for fields in ("p,q", "q,p"):
+        with pytest.raises(errors.InvalidInputError, match="folder of the table's metadata"):
+            keys.partition_paths(table, config("a,b", fields))
 
 
 def test_colon_is_refused_where_hadoop_finds_no_folder() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie import table
+from hoodie import errors, table
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, schemas, settings
 from hoodie.timeline import contents, schema_history, transitions
@@ -85,6 +85,15 @@ def test_ids_of_columns_are_published_again(small: SmallTable, *, is_after_begin
     for instant in timeline.completed_writes[-2:]:
         found = contents.read_commit(small.env.open_storage(str(small.path)), instant)
         assert found.extra[schema_history.LATEST_KEY] == "ids"
+
+
+def test_columns_are_not_added_to_a_history_and_nothing_is_left(small: SmallTable) -> None:
+    evolve(small, COLUMNS, latest_schema="ids")
+    before = small.table.timeline().instants
+    rows = pa.Table.from_pylist([{**ROW, "note": "x"}])
+    with pytest.raises(errors.UnsupportedError, match="history"):
+        reopened(small).write(rows, small.options(adds_columns=True))
+    assert small.table.timeline().instants == before
 
 
 def test_column_widened_meanwhile_stays_wide(small: SmallTable) -> None:
