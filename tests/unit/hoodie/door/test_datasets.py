@@ -217,7 +217,7 @@ def test_fragment_is_a_file_slice(trips: hoodie.Table) -> None:
         one.to_table(columns=["no"])
     with pytest.raises(errors.NotFoundError, match="there is no column 'no'"):
         trips.dataset().to_table(columns=["no"])
-    with pytest.raises(errors.InvalidInputError, match="No match for FieldRef"):
+    with pytest.raises(errors.NotFoundError, match="there is no column 'no'"):
         trips.dataset().to_table(filter=pc.field("no") == 1)
     assert isinstance(one.rows, datasets.Slice)
 
