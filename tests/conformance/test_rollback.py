@@ -87,7 +87,9 @@ def kill_in_flight(path: Path, data: pa.Table, options: dict[str, str]) -> str:
     settings = Settings(name="victim")
     with Judge(path.parent / "victim", settings) as victim, ThreadPoolExecutor(1) as threads:
         writing = threads.submit(victim.write, path, data, options, gate=gate)
-        (instant,) = wait_for(lambda: requested(path) - before)
+        # Only there the writer does not want the lock before it commits.
+        wait_for(lambda: gate.is_reached or (writing.done() and writing.result()))
+        (instant,) = requested(path) - before
         wait_for(take_lock)
         gate.open()
         wait_for(lambda: len(files_of(path, instant)) >= 2)

@@ -13,7 +13,7 @@ write, there is a completed write that was requested later, whenever its builder
 cleans and rollbacks are archived apart.
 
 Source: `HoodieBackedTableMetadataWriter.java` (initializeIfNeeded, generateUniqueInstantTime), ADR
-0050; protocol.md: Indexes built beside writers (IF12).
+0050; protocol.md: Indexes built beside writers (IF13).
 """
 
 import logging
@@ -93,7 +93,7 @@ def follow(
             failed_writes.roll_back_aborted(client, expected, opened)
         raise
     logger.info(
-        "%s: %s is without rows, so that no indexing action is the last one",
+        "%s: %s has no rows: an indexing action was the last one",
         client.storage.uri,
         completion.instant,
     )

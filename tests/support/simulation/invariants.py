@@ -230,7 +230,7 @@ def check_order(
 
 
 def check_indexing_is_followed(timeline: active.ActiveTimeline) -> None:
-    """IF12: whenever an indexing action was complete, so was a write that was requested later."""
+    """IF13: whenever an indexing action was complete, so was a write that was requested later."""
     for each in timeline.completed:
         if each.action is instants.Action.INDEXING:
             time, end = each.requested_time, str(each.completion_time)
