@@ -60,6 +60,7 @@ class Side(Protocol):
 
 
 def _query(make: Callable[[Any], object]) -> Rows:
+    """Query what is registered as `lake`: what `make` returns, if that has not done it."""
     connection = importlib.import_module("duckdb").connect()
     lake = make(connection)
     if lake is not None:
@@ -124,13 +125,16 @@ class Hoodie:
         return 0
 
     def duckdb(self) -> Rows:
-        """Scan by the dataset."""
-        return _query(lambda _: self._open().dataset())
+        """Scan what a connection was given."""
+
+        def make(connection: Any) -> None:  # noqa: ANN401 - a connection of DuckDB
+            self._open().scan().to_duckdb(connection, "lake")
+
+        return _query(make)
 
     def polars(self) -> Rows:
-        """Scan by the dataset."""
-        pl = importlib.import_module("polars")
-        return _aggregate(pl.scan_pyarrow_dataset(self._open().dataset()))
+        """Scan a lazy frame."""
+        return _aggregate(self._open().scan().to_polars(lazy=True))
 
     def count(self) -> int:
         """Count rows."""

@@ -13,7 +13,7 @@ def follow(text: str, folder: Path) -> int:
 
 
 def test_every_block_of_the_page_prints_what_it_shows(tmp_path: Path) -> None:
-    assert follow((ROOT / "docs" / "python.md").read_text(), tmp_path) == 9
+    assert follow((ROOT / "docs" / "python.md").read_text(), tmp_path) == 10
 
 
 def test_every_block_of_the_page_on_mirrors_prints_what_it_shows(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
 
 with deferred.imports():
-    from hoodie.door import datasets, guarantees
+    from hoodie.door import datasets, guarantees, plain_files
 
 Explain = Callable[[Sequence[str], predicates.Predicate | None], planning.Plan]
 """Plans a read of some columns and of the rows that a predicate keeps."""
@@ -106,16 +106,33 @@ class Scan:
         _extra("pandas")
         return self.to_arrow().to_pandas(**options)
 
-    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame
-        """Return all rows as a `polars.DataFrame`; `Table.dataset` is lazy.
+    def to_polars(self, *, lazy: bool = False) -> Any:  # noqa: ANN401 - one of two classes of Polars
+        """Return all rows as a `polars.DataFrame`.
+
+        Args:
+            lazy: Return a `polars.LazyFrame`, which reads what its query needs. Polars reads file
+                slices that nothing has changed by itself where it can, as DuckDB (`to_duckdb`).
 
         Raises:
             ConfigurationError: Polars is not installed.
+            InvalidInputError: As `dataset`, of a lazy one.
         """
-        return _extra("polars").from_arrow(self.to_arrow())
+        polars = _extra("polars")
+        if not lazy:
+            return polars.from_arrow(self.to_arrow())
+        paths, others = self._divided()
+        parts = [] if others is None else [polars.scan_pyarrow_dataset(others.dataset())]
+        if paths:
+            found = polars.scan_parquet(paths, glob=False, hive_partitioning=False)
+            parts.insert(0, found.select(self._schema.names))
+        return polars.concat(parts)
 
     def to_duckdb(self, connection: Any, name: str) -> Any:  # noqa: ANN401 - duckdb's own
         """Give a connection of DuckDB the rows under a name; queries push columns and filters.
+
+        DuckDB reads file slices that nothing has changed with its own reader of parquet where it
+        can, as of tables on a local disk; of such a table a query fails with its error if a file
+        was cleaned meanwhile.
 
         Args:
             connection: A `duckdb.DuckDBPyConnection`.
@@ -123,9 +140,39 @@ class Scan:
 
         Returns:
             The connection.
+
+        Raises:
+            InvalidInputError: As `dataset`.
         """
-        connection.register(name, self.dataset())
+        paths, others = self._divided()
+        if not paths:
+            connection.register(name, self.dataset())
+            return connection
+        star = ", ".join(_quoted(each) for each in self._schema.names)
+        try:
+            found = connection.from_parquet(paths, hive_partitioning=False).project(star)
+        except _extra("duckdb").PermissionException:  # As one that was told to open no files.
+            connection.register(name, self.dataset())
+            return connection
+        if others is not None:
+            found = found.union(connection.from_arrow(others.dataset()).project(star))
+        connection.register(name, found)
         return connection
+
+    def _divided(self) -> "tuple[list[str], Scan | None]":
+        """Return the paths of slices that engines can read themselves, and a scan of the others."""
+        if not self._schema.names or not self._filter.is_empty or self._limit is not None:
+            return [], self
+        found = plain_files.paths(self._source.storage, self._plan.tasks, self._source.threads)
+        paths = [path for path in found if path is not None]
+        if not paths:
+            return [], self
+        slices = zip(self._plan.slices, found, strict=True)
+        left = tuple(each for each, path in slices if path is None)
+        if not left:
+            return paths, None
+        plan = replace(self._plan, slices=left)
+        return paths, replace(self, _plan=plan, _source=replace(self._source, explain=None))
 
     def dataset(self) -> "datasets.HoodieDataset":
         """Return the rows as a dataset of Arrow, which engines push columns and filters into.
@@ -358,6 +405,11 @@ def _of_columns(task: tasks.ReadTask, columns: Sequence[str]) -> tasks.ReadTask:
 def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
     """Return the error of a column that is not there."""
     return errors.NotFoundError(column_names.absence(name, columns.names))
+
+
+def _quoted(name: str) -> str:
+    """Return a name as SQL has it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _extra(name: str) -> ModuleType:
