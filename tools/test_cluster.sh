@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 export PYTHONPATH=$PWD/tests${PYTHONPATH:+:$PYTHONPATH}
 # Tests wait a lot, so three at a time; one that has to be alone waits for the others, and they for it.
-options=(--numprocesses=3 --timeout=1200)
+options=(--numprocesses=3 --timeout=1200 --durations=25 --durations-min=5)
 tests=(.venv/bin/python -m pytest "${options[@]}" tests/cluster "$@")
 
 # Before anything is private: what is missing of both has to be fetched. Helm and kwok, which some tests

@@ -333,7 +333,7 @@ def _left() -> list[Combination]:
     return [each for each in compatibility.combinations() if each not in done]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("combination", _left(), ids=str)
 def test_both_engines_write_it_and_all_read_it(

@@ -57,7 +57,7 @@ def sound(path: Path) -> None:
 
 @pytest.mark.parametrize("maker", ["ours", "theirs"])
 @pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_both_write_one_table_in_turn(kind: str, maker: str, judge: Judge, tmp_path: Path) -> None:
     table, path = TABLES[kind], tmp_path / "table"
     ours = peer_ours.Hoodie(table=table, concurrency="occ")

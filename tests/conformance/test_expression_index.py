@@ -118,6 +118,7 @@ def check_look_ups(judge: Judge, path: Path) -> None:
     assert [validated[name] for name in ("differences", "statistics")] == [[], []]
 
 
+@pytest.mark.sample(0)  # A minute each.
 @pytest.mark.parametrize("kind", TABLES)
 def test_what_we_keep_up_is_what_apache_hudi_makes_of_the_same_files(
     kind: str, judge: Judge, tmp_path: Path
@@ -139,6 +140,7 @@ def test_what_we_keep_up_is_what_apache_hudi_makes_of_the_same_files(
         assert not wrong, (name, [(right.of_files.get(each), found[name]) for each in wrong])
 
 
+@pytest.mark.sample(0)  # A minute each.
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("maker", ["theirs", "ours"])
 def test_each_engine_keeps_up_and_uses_an_index_beside_the_other(

@@ -104,7 +104,7 @@ def adoption(kind: PeerTable) -> list[str]:
     return ["--index", "bloom" if kind.extra["hoodie.index.type"] == "BLOOM" else "simple"]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_rows_of_any_key_are_changed_by_both_engines(
     name: str, judge: Judge, tmp_path: Path

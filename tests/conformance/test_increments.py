@@ -106,6 +106,7 @@ def writes(path: Path) -> list[Instant]:
     return list(opened(path).timeline().completed_writes)
 
 
+@pytest.mark.sample(0)  # A minute each, or more.
 @pytest.mark.parametrize("kind", TABLES)
 def test_both_read_the_same_moments_and_increments(kind: str, judge: Judge, tmp_path: Path) -> None:
     """T-Q02, T-Q03, T-Q04, T-Q06: deletes and a pending compaction among them."""
@@ -126,6 +127,7 @@ def test_both_read_the_same_moments_and_increments(kind: str, judge: Judge, tmp_
         assert_same_rows(found, increment, KEY)
 
 
+@pytest.mark.sample(0)  # A minute each, or more.
 @pytest.mark.parametrize("kind", ["mor, bloom", "cow, bloom"])
 def test_readers_go_on_beside_clustering_overwrites_cleans_and_archives(
     kind: str, judge: Judge, tmp_path: Path

@@ -105,6 +105,7 @@ def missed(judge: Judge, path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.sample(0)  # A minute each.
 @pytest.mark.parametrize("names", [[BLOOM_FILTERS], STATISTICS], ids=["one", "both statistics"])
 def test_statistics_that_apache_hudi_makes_after_its_own_indexer_are_not_used_here(
     names: Sequence[str], judge: Judge, tmp_path: Path

@@ -324,7 +324,7 @@ def test_values_of_paths_are_those_that_apache_hudi_extracts(
         assert_same_rows(found.select(theirs.column_names), theirs.filter(wanted), ["id"])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", TABLES)
 def test_keys_and_paths_of_rows_are_those_of_apache_hudi(
     name: str, judge: Judge, tmp_path: Path

@@ -20,7 +20,7 @@ SQL = re.compile(r"^```sql\n(.*?)^```", re.MULTILINE | re.DOTALL)
 GetCase = Callable[[str], PeerCase]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", RECIPES)
 def test_engines_read_the_mirror_and_apache_hudi_the_table_as_before(
     name: str, judge: Judge, peer_case: GetCase, tmp_path: Path

@@ -116,7 +116,7 @@ def normal(value: Any) -> Any:  # noqa: ANN401
 
 @pytest.mark.parametrize("maker", ["ours", "theirs"])
 @pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_both_write_one_table_in_turn(kind: str, maker: str, judge: Judge, tmp_path: Path) -> None:
     table, path, expected = TABLES[kind], tmp_path / "nested", Expected()
     is_partial = table.partial_updates

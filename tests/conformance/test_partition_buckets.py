@@ -39,6 +39,7 @@ def assert_read_by_both(judge: Judge, path: Path, expected: pa.Table) -> None:
         assert_same_rows(found, expected.filter(pc.equal(expected["id"], each["id"])), KEY)
 
 
+@pytest.mark.sample(0)  # A minute each; `tests/property/test_changing_buckets.py` has ours.
 @pytest.mark.parametrize("kind", TABLES)
 def test_table_with_bucket_counts_by_partition_is_written_by_both(
     kind: str, judge: Judge, tmp_path: Path

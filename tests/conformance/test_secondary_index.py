@@ -102,6 +102,7 @@ def pairs(path: Path) -> Mapping[str, Mapping[str, int]]:
     return found
 
 
+@pytest.mark.sample(0)  # A minute each, or more.
 @pytest.mark.parametrize("kind", TABLES)
 def test_both_engines_add_the_same_pairs_to_the_same_file_groups(
     kind: str, judge: Judge, tmp_path: Path
@@ -121,6 +122,7 @@ def test_both_engines_add_the_same_pairs_to_the_same_file_groups(
     assert [validated[name] for name in ("differences", "keys", "pairs")] == [[], [], []]
 
 
+@pytest.mark.sample(0)  # A minute each, or more.
 @pytest.mark.parametrize("kind", TABLES)
 def test_each_engine_finds_by_an_index_what_the_other_has_written(
     kind: str, judge: Judge, tmp_path: Path

@@ -112,6 +112,7 @@ def go_on_as_they(judge: Judge, ours: Ours, options: Mapping[str, str], count: i
         ours.check(judge)
 
 
+@pytest.mark.sample(0)  # Some forty seconds each.
 def test_table_whose_history_was_trimmed_is_continued_by_apache_hudi(
     peer_table: PeerTable, judge: Judge, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ def test_table_whose_history_was_trimmed_is_continued_by_apache_hudi(
     ours.check(judge)
 
 
+@pytest.mark.sample(0)  # Some forty seconds each.
 def test_archive_that_was_trimmed_to_nothing_is_continued_by_apache_hudi(
     peer_table: PeerTable, judge: Judge, tmp_path: Path
 ) -> None:

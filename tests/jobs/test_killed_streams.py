@@ -39,7 +39,7 @@ def batches(sink: Path) -> list[list[dict[str, Any]]]:
     return [json.loads((sink / f"{number}.json").read_text()) for number in numbers]
 
 
-@pytest.mark.sample(1)  # A minute each, or more; `tests/property/test_streams.py` kills anywhere.
+@pytest.mark.sample(0)  # Minutes; `tests/property/test_streams.py` kills anywhere.
 @pytest.mark.parametrize("where", ["hold-after", "hold"])
 def test_nothing_is_lost_or_repeated(where: str, written: Workshop, tmp_path: Path) -> None:
     """Killed before, or after, the sink has the rows of a micro-batch."""
