@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hoodie import deferred, errors
 from hoodie.door import filters
+from hoodie.engine import ahead
 from hoodie.filegroup import parquet_reading
 from hoodie.model import column_names, files, predicates, schemas
 from hoodie.read import planning, streams, tasks, travel
@@ -229,14 +230,17 @@ class Scan:
         if self._limit is not None:
             return sum(int(batch.num_rows) for batch in self.to_batches())
         columns = _columns_read((), self._filter)
-        merged, count = [], 0
+        merged: list[tasks.ReadTask] = []
+        footers: list[str] = []
         for each in self._plan.slices:
             is_base_alone = self._is_read_optimized or not each.is_changed
             if not self._filter.is_empty or not is_base_alone:
                 merged.append(_of_columns(self._plan.task(each), columns))
             elif each.base_file is not None:
-                count += self._rows_of(each.base_file.path)
-        found = streams.batches(merged, self._source.threads)
+                footers.append(each.base_file.path)
+        threads = self._source.threads
+        found = streams.batches(merged, threads)
+        count = sum(ahead.results(self._rows_of, footers, threads))
         return count + sum(int(self._filter.kept(batch).num_rows) for batch in found)
 
     def explain(self) -> "Explanation":
