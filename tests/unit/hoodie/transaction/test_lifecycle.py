@@ -10,7 +10,7 @@ from hoodie.format import timeline_avro
 from hoodie.model import commits
 from hoodie.model.instants import Action, Instant, State
 from hoodie.model.settings import ConcurrencyMode
-from hoodie.timeline import active, table_properties, transitions
+from hoodie.timeline import active, contents, table_properties, transitions
 from hoodie.transaction import authors, layout, lifecycle, markers, table_lock
 from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenAction
 from support.simulation import faulty_storage, invariants, schedule, schedule_rollback
@@ -396,6 +396,9 @@ def test_lock_lost_while_requesting_begins_nothing() -> None:
     with pytest.raises(errors.LockLostError):
         world.begin(world.writer("a"))
     assert heartbeat_paths(world.storage) == []
+    # Nor does the build of an index wait for it, as for a write of another engine.
+    (left,) = active.listed(world.storage).pending
+    assert contents.is_of_ours(world.storage, left)
 
 
 def test_abort_that_loses_the_lock_deletes_nothing() -> None:
