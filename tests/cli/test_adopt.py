@@ -46,6 +46,8 @@ def test_table_is_adopted_with_a_simple_index(
     }
     again = fine(hoodie("adopt", table, "--index", "simple"))
     assert "nothing to change" in again.out
+    other = hoodie("adopt", table, "--index", "bucket", "--buckets", "2")
+    assert "states index SIMPLE, not 2 buckets by id: an index that is stated" in other.err
     columns = "id,city,fare,seats,updated_at,day,at\n"
     more = put(tmp_path / "more.csv", f"{columns}a,Bonn,1,1,2,,\nz,Bern,1,1,2,,\n")
     fine(hoodie("write", table, "--input", more, "--set", "hoodie.index.type=SIMPLE"))
