@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from hoodie import environment
 from hoodie.model import table_config
 from hoodie.timeline import table_properties
@@ -46,6 +49,8 @@ def test_table_is_adopted_with_a_simple_index(
     }
     again = fine(hoodie("adopt", table, "--index", "simple"))
     assert "nothing to change" in again.out
+    other = hoodie("adopt", table, "--index", "bucket", "--buckets", "2")
+    assert "states index SIMPLE, not 2 buckets by id: an index that is stated" in other.err
     columns = "id,city,fare,seats,updated_at,day,at\n"
     more = put(tmp_path / "more.csv", f"{columns}a,Bonn,1,1,2,,\nz,Bern,1,1,2,,\n")
     fine(hoodie("write", table, "--input", more, "--set", "hoodie.index.type=SIMPLE"))
@@ -135,6 +140,19 @@ def test_keys_and_paths_of_rows_are_compared(
     assert (changed.code, "is not changed" in changed.err) == (24, True)
     other = hoodie("adopt", table, "--key-option", "hoodie.table.name=x")
     assert (other.code, "--key-option hoodie.table.name" in other.err) == (24, True)
+
+
+def test_table_with_a_key_within_a_column_is_refused(hoodie: Run, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"id": ["a"], "c": [{"x": "a"}]}), rows)
+    table = made(hoodie, tmp_path / "t", rows, "--index", "simple")
+    fine(hoodie("write", table, "--input", rows))
+    unstated.forget_index(table)
+    unstated.put(table, {"hoodie.table.recordkey.fields": "c.x"})
+    refused = hoodie("adopt", table, "--index", "simple", "--dry-run")
+    assert (refused.code, "'c.x' is within column 'c'" in refused.err) == (21, True)
+    assert "can be read and compacted as it is" in refused.err
+    assert fine(hoodie("count", table)).out == "1 row\n"
 
 
 def test_rows_that_stayed_in_their_partition_have_other_paths(

@@ -52,6 +52,7 @@ def test_partitions_are_deleted_after_a_dry_run(hoodie: Run, by_city: Path) -> N
     assert (document["replaced"], document["files"]) == (1, 0)
     (row,) = _rows(hoodie, by_city)
     assert row.startswith('"b","Oslo"')
+    instants = sorted((by_city / ".hoodie" / "timeline").iterdir())
     again = hoodie("delete", by_city, *paths)
     assert (again.code, "has no rows in partition Rome" in again.err) == (22, True)
     assert "similar" not in again.err
@@ -60,6 +61,7 @@ def test_partitions_are_deleted_after_a_dry_run(hoodie: Run, by_city: Path) -> N
     for hostile in ("..", "../..", ".hoodie", "Oslo/..", "/etc", ""):
         refused = hoodie("delete", by_city, "--partition", hostile)
         assert (refused.code, "has no rows in partition" in refused.err) == (22, True), hostile
+    assert sorted((by_city / ".hoodie" / "timeline").iterdir()) == instants
     refused = hoodie("delete", by_city, "--partition", "Oslo", "--concurrency", "nbcc")
     assert (refused.code, "is refused in mode" in refused.err) == (24, True)
 

@@ -171,6 +171,26 @@ def check_look_ups(judge: Judge, path: Path) -> None:
     assert [validated[name] for name in ("differences", "keys", "pairs")] == [[], [], []]
 
 
+@pytest.mark.parametrize("is_by_rows", [True, False])
+def test_bulk_inserts_of_apache_hudi_add_pairs_unless_they_are_by_rows(
+    judge: Judge, tmp_path: Path, *, is_by_rows: bool
+) -> None:
+    """By rows is its default, which no reader can see; our options for its writers say no."""
+    path = tmp_path / "table"
+    indexed_by_sql(judge, path, MADE)
+    options = peer_ours.hoodie("describe", path, "--spark-options", *LOCK)["options"]
+    if is_by_rows:
+        del options["hoodie.datasource.write.row.writer.enable"]
+    judge.write(path, batch(range(20, 26), 2, name="other"), options, operation="bulk_insert")
+    if not is_by_rows:
+        check_look_ups(judge, path)
+        return
+    assert judge.read(path, Query(where="name = 'other'")).num_rows
+    assert not judge.read(path, by_metadata("name = 'other'")).num_rows
+    with pytest.raises(peer_ours.CommandFailedError, match="ended with 1"):
+        peer_ours.hoodie("metadata", "validate", path)
+
+
 def test_apache_hudi_leaves_files_out_by_an_index_that_we_kept_up(
     judge: Judge, tmp_path: Path
 ) -> None:

@@ -99,9 +99,11 @@ def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_confi
         bucket_count=wish.buckets if has_buckets else stored.bucket_count,
         hash_fields=wish.bucket_fields if has_buckets else stored.hash_fields,
     )
-    if stored.index_kind is not None and _index_of(stored) != _index_of(declared):
+    # By itself: the properties are those of the table, and name its index.
+    asked = replace(declared, properties={})
+    if stored.index_kind is not None and _index_of(stored) != _index_of(asked):
         raise errors.ConfigurationError(
-            f"table {stored.name!r} states {_index_of(stored)}, not {_index_of(declared)}: an "
+            f"table {stored.name!r} states {_index_of(stored)}, not {_index_of(asked)}: an "
             "index that is stated is not changed"
         )
     return declared

@@ -325,6 +325,10 @@ class Explanation:
         return "\n".join(lines)
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
 def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
     """Plan a scan.
 
@@ -343,7 +347,7 @@ def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
             f"columns is the text {wanted.columns!r}, expected a list of names, such as "
             f"[{wanted.columns!r}]; a filter is given as where="
         )
-    if wanted.limit is not None and not (isinstance(wanted.limit, int) and wanted.limit >= 0):
+    if wanted.limit is not None and not _is_count(wanted.limit):
         raise errors.InvalidInputError(
             f"limit is {wanted.limit!r}, expected a whole number, 0 or more"
         )

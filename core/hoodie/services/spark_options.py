@@ -233,8 +233,8 @@ def _metadata(
         "hoodie.write.rolling.metadata.keys": ",".join(writer_batches.CARRIED_KEYS),
     }
     if ready and is_kept:
-        for name, keys in _INDEXES.items():
-            found |= dict.fromkeys(keys, _flag(name in ready))
+        for name, own_options in _INDEXES.items():
+            found |= dict.fromkeys(own_options, _flag(name in ready))
         has_expressions = any(map(expression_indexes.is_one, ready))
         found[_EXPRESSIONS] = _flag(has_expressions)
         if config.statistics_columns is not None and file_statistics.COLUMN_STATS in ready:
@@ -247,6 +247,9 @@ def _metadata(
         if of_partitions or has_expressions or any(map(secondary_indexes.is_one, ready)):
             # Without it writers fail: a task reads the metadata table by what the driver opened.
             found["hoodie.embed.timeline.server"] = _flag(True)
+        if any(map(secondary_indexes.is_one, ready)):
+            # Bulk inserts by rows, its default, add nothing to a secondary index (limits.md).
+            found[keys.ROW_WRITER_KEY] = _flag(False)
     return found
 
 

@@ -70,7 +70,8 @@ def check(target: manager.Target, env: environment.Environment) -> None:
     """
     config = target.config
     fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
-    if not set(fields) <= set(target.schema.arrow.names):
+    # Of a field within a column every write is refused.
+    if not {each.partition(".")[0] for each in fields} <= set(target.schema.arrow.names):
         return
     makers: dict[str, _Maker] = {schemas.PARTITION_PATH: keys.partition_paths}
     if config.record_key_fields:

@@ -277,6 +277,11 @@ def _of_unknown_generator(config: table_config.TableConfig) -> errors.Unsupporte
 def _column(table: pa.Table, name: str, role: str) -> pa.Array:
     """Return a column, in the type of its values."""
     if name not in table.column_names:
+        outer = name.partition(".")[0]
+        if outer in table.column_names:
+            raise errors.InvalidInputError(
+                f"{role} field {name!r} is within column {outer!r}, expected a column of its own"
+            )
         raise errors.InvalidInputError(f"{role} column {name!r} is missing")
     column = table.column(name).combine_chunks()
     type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type

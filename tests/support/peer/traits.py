@@ -116,6 +116,14 @@ def _has_key(stranger: Stranger) -> bool:
     return bool(stranger.table.record_key)
 
 
+def _odd_keys(stranger: Stranger) -> Kinds:
+    """Return the kinds of keys: of some letters Apache Hudi misses keys in a record index."""
+    kinds = {**ODD_KEYS}
+    if stranger.index == "record":
+        del kinds["letters"]
+    return kinds
+
+
 def _more_columns(source: random.Random, _: Stranger, columns: Columns) -> Columns:
     kinds = source.sample(list(ODD_COLUMNS), source.randint(1, 4))
     more = [
@@ -166,7 +174,7 @@ TRAITS: Mapping[str, Trait] = {
         is_possible=lambda stranger: _has_key(stranger) and stranger.index not in BUCKETS,
         is_rare=True,
         columns=lambda source, stranger, columns: _instead(
-            source, columns, stranger.table.record_key[0], ODD_KEYS
+            source, columns, stranger.table.record_key[0], _odd_keys(stranger)
         ),
         # Its bulk insert prints times in keys in the zone of the JVM (limits.md).
         options={"hoodie.datasource.write.row.writer.enable": "false"},
@@ -266,6 +274,8 @@ LATEST_TRAITS: Mapping[str, Trait] = {
         columns=lambda _, __, columns: _inserted(
             columns, Column(name="place", type=pa.string(), value=lambda n, ts: TEXTS[1 + n % 4])
         ),
+        # Its bulk inserts by rows add nothing to the index (limits.md).
+        options={"hoodie.datasource.write.row.writer.enable": "false"},
     ),
 }
 """Of LATEST_OPENED, beside the others."""

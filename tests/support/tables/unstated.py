@@ -1,5 +1,6 @@
 """Tables that say as little of themselves as Apache Hudi's do."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from hoodie import environment
@@ -14,6 +15,11 @@ def forget_index(path: Path) -> None:
         table_config.BUCKET_COUNT_KEY,
         table_config.HASH_FIELDS_KEY,
     )
+    put(path, dict.fromkeys(stored))
+
+
+def put(path: Path, changes: Mapping[str, str | None]) -> None:
+    """Change properties of a table, as another program may; None takes one out."""
     env = environment.system()
     storage = env.open_storage(str(path))
-    table_properties.update(storage, dict.fromkeys(stored), env.clock, lambda: None)
+    table_properties.update(storage, changes, env.clock, lambda: None)

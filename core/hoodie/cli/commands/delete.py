@@ -76,6 +76,8 @@ def delete(  # noqa: PLR0913 - a parameter an option
             if predicate is not None:
                 result = opened.delete_where(predicate, write_options)
             else:
+                # A mistyped name is refused before anything is on the timeline.
+                opened.preview_delete_partitions(paths)
                 result = opened.delete_partitions(write_options)
             total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)
             shown = outcomes.deleted(opened.uri, result, total_ms, paths)

@@ -191,6 +191,19 @@ def test_writers_of_a_secondary_index_have_the_server_without_which_they_fail(
     assert found.get("hoodie.embed.timeline.server") == expected
 
 
+@pytest.mark.parametrize(("more", "expected"), [("", None), (",secondary_index_x", "false")])
+def test_bulk_inserts_into_a_table_with_a_secondary_index_are_not_by_rows(
+    more: str, expected: str | None
+) -> None:
+    stored = {
+        **table_config.to_properties(CONFIG),
+        table_config.METADATA_PARTITIONS_KEY: f"files,record_index{more}",
+    }
+    config = table_config.from_properties(stored)
+    found = spark_options.options(config, spark_options.mode_of(config), LOCK)
+    assert found.get("hoodie.datasource.write.row.writer.enable") == expected
+
+
 def test_secondary_index_stays_where_the_record_index_is_kept_up() -> None:
     found = spark_options.options_of_indexes(["secondary_index_a", "bloom_filters"])
     assert found == {

@@ -236,6 +236,12 @@ def test_missing_column_is_refused() -> None:
         keys.partition_paths(pa.table({"a": ["1"]}), config(partition="p"))
 
 
+def test_field_within_a_column_is_refused() -> None:
+    table = pa.table({"a": [{"b": "1"}]})
+    with pytest.raises(errors.InvalidInputError, match=r"'a\.b' is within column 'a', expected"):
+        keys.record_keys(table, config("a.b"))
+
+
 def test_table_without_partitions_has_one_empty_path() -> None:
     assert paths(pa.table({"id": ["1", "2"]}), config()) == ["", ""]
     assert paths(pa.table({"id": pa.array([], pa.string())}), config()) == []
