@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie import deferred, errors
-from hoodie.door import filters
+from hoodie.door import filters, guesses
 from hoodie.filegroup import parquet_reading
 from hoodie.model import column_names, files, predicates, schemas
 from hoodie.read import planning, streams, tasks, travel
@@ -62,6 +62,7 @@ class Source:
     explain: Explain | None = None
 
 
+@guesses.of_names(guesses.SCAN)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
     """The rows of a snapshot, not read yet.
@@ -127,6 +128,7 @@ class Scan:
             parts.insert(0, found.select(self._schema.names))
         return polars.concat(parts)
 
+    @guesses.of_arguments()
     def to_duckdb(self, connection: Any, name: str) -> Any:  # noqa: ANN401 - duckdb's own
         """Give a connection of DuckDB the rows under a name; queries push columns and filters.
 
@@ -186,6 +188,7 @@ class Scan:
             )
         return datasets.HoodieDataset(self)
 
+    @guesses.of_arguments()
     def narrowed(self, columns: Sequence[str] | None = None, where: object = None) -> "Scan":
         """Return a scan of the same snapshot with some of the columns, and of the rows.
 
@@ -339,7 +342,7 @@ def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
             f"columns is the text {wanted.columns!r}, expected a list of names, such as "
             f"[{wanted.columns!r}]; a filter is given as where="
         )
-    if wanted.limit is not None and not (isinstance(wanted.limit, int) and wanted.limit >= 0):
+    if wanted.limit is not None and not _is_count(wanted.limit):
         raise errors.InvalidInputError(
             f"limit is {wanted.limit!r}, expected a whole number, 0 or more"
         )
@@ -405,6 +408,10 @@ def _of_columns(task: tasks.ReadTask, columns: Sequence[str]) -> tasks.ReadTask:
 def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
     """Return the error of a column that is not there."""
     return errors.NotFoundError(column_names.absence(name, columns.names))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
 
 
 def _quoted(name: str) -> str:
