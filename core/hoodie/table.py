@@ -1310,7 +1310,9 @@ def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
     Raises:
         InvalidInputError: It is none, and gives no stream.
     """
-    if isinstance(data, pa.Table):
+    # A reader stays itself: by Arrow's C interface all that it raises becomes a text, also an
+    # interrupt.
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if isinstance(data, arrow_columns.ArrowStream):
         return pa.RecordBatchReader.from_stream(data)
