@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from hoodie import deferred, environment, errors, table
-from hoodie.door import writers
+from hoodie.door import guesses, writers
 from hoodie.model import change_data as change_logs
 from hoodie.model import schemas, table_config
 
@@ -43,6 +43,7 @@ ChangeDataName = Literal["op-key-only", "data-before", "data-before-after"]
 ConcurrencyName = Literal["single-writer", "occ", "nbcc"]
 
 
+@guesses.of_arguments()
 def open_table(
     uri: str | FilePath,
     storage_options: Mapping[str, str] | None = None,
@@ -85,6 +86,7 @@ def open_table(
     return table.open_table(place, env, writer)
 
 
+@guesses.of_arguments("record_key names the columns that identify a row")
 def create_table(  # noqa: PLR0913 - a parameter an option
     uri: str | FilePath,
     schema: object,

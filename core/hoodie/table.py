@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import front, writers
+from hoodie.door import front, guesses, writers
 from hoodie.filegroup import snapshots
 from hoodie.model import (
     column_names,
@@ -101,6 +101,7 @@ Found = TypeVar("Found")
 class Table(front.Front):
     """A table that exists. Open it with `hoodie.open_table` or `hoodie.create_table`."""
 
+    @guesses.of_arguments("hoodie.open_table(uri) opens a table")
     def __init__(
         self,
         storage: protocol.Storage,
@@ -394,6 +395,7 @@ class Table(front.Front):
         rows = streams.batches(plan.tasks, self._env.engine.parallelism)
         return pa.RecordBatchReader.from_batches(plan.columns, rows)
 
+    @guesses.of_arguments()
     def changes(  # noqa: PLR0913 - a parameter an option
         self,
         since: travel.Given | positions.Position | None = None,
@@ -473,6 +475,7 @@ class Table(front.Front):
             lambda snapshot: row_changes.plan(source, snapshot, wanted),
         )
 
+    @guesses.of_arguments()
     def change_data(
         self,
         since: str | positions.Position | None = None,
@@ -547,6 +550,7 @@ class Table(front.Front):
             unchanged=max(0, write.records - inserted - updated) + write.lost,
         )
 
+    @guesses.of_arguments("key is that of one row; inspect.timeline() has the history of the table")
     def history(
         self,
         key: str | Mapping[str, object],
@@ -789,6 +793,7 @@ class Table(front.Front):
         target = self._target.grown_to(schema or self.schema)
         return sessions.begin(target, options, columns, self._env)
 
+    @guesses.of_arguments("rows and no options are for upsert, insert and overwrite")
     def write(
         self, data: pa.Table | arrow_columns.ArrowStream, options: sessions.WriteOptions
     ) -> results.WriteResult:
@@ -891,6 +896,7 @@ class Table(front.Front):
         """
         return compaction.preview(self._target, options, self._env)
 
+    @guesses.of_arguments("maintain.compact() plans and executes a compaction")
     def compact(
         self, requested_time: instants.InstantTime, transaction: manager.TransactionOptions
     ) -> results.CommitResult:
@@ -1304,7 +1310,9 @@ def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
     Raises:
         InvalidInputError: It is none, and gives no stream.
     """
-    if isinstance(data, pa.Table):
+    # A reader stays itself: by Arrow's C interface all that it raises becomes a text, also an
+    # interrupt.
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
         return data
     if isinstance(data, arrow_columns.ArrowStream):
         return pa.RecordBatchReader.from_stream(data)

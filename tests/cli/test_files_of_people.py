@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -196,3 +197,37 @@ def test_json_array_is_read(hoodie: Run, tmp_path: Path) -> None:
     fine(hoodie("write", tmp_path / "t", path, "--create", "--record-key", "id"))
     rows = fine(hoodie("read", tmp_path / "t", "--json")).rows
     assert sorted((row["id"], row["t"]) for row in rows) == [(1, "a,]"), (2, "{")]
+
+
+def test_text_in_another_encoding_is_refused_in_a_sentence_alone(
+    program_path: Path, tmp_path: Path
+) -> None:
+    """Arrow prints a traceback where it hands such a row to us."""
+    path = tmp_path / "preise.csv"
+    path.write_bytes("id;ort\n1;1,5;München\n".encode("latin-1"))
+    answer = subprocess.run(
+        [program_path, "write", tmp_path / "t", path, "--create", "--record-key", "id"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 20
+    assert answer.stderr == (
+        f"error: {path}: byte 14 (0xfc) is not UTF-8, expected UTF-8, or another encoding that is "
+        "named, such as latin-1\n"
+    )
+
+
+def test_delimiter_that_is_another_is_suspected(hoodie: Run, tmp_path: Path) -> None:
+    path = put(tmp_path / "preise.csv", "id;ort\n1;1,5;Rome\n")
+    answer = hoodie("write", tmp_path / "t", path, "--create", "--record-key", "id")
+    assert (answer.code, "say so by --delimiter ';'" in answer.err) == (20, True)
+
+
+@pytest.mark.parametrize("name", ["tsv", "jsonl", "ndjson"])
+def test_formats_have_the_names_that_files_end_with(hoodie: Run, tmp_path: Path, name: str) -> None:
+    text = "id\tcity\n1\tRome\n" if name == "tsv" else '{"id": 1, "city": "Rome"}\n'
+    path = put(tmp_path / "rows", text)
+    options = ("--format", name, "--create", "--record-key", "id")
+    fine(hoodie("write", tmp_path / "t", path, *options))
+    assert fine(hoodie("read", tmp_path / "t", "--json")).rows == [{"id": 1, "city": "Rome"}]

@@ -158,6 +158,41 @@ sys.exit(main())
 """
 
 
+STOPPED_WHILE_READING = """
+import signal, sys, time
+from hoodie.sources import casting
+from hoodie.cli import inputs, main
+
+def stall(*_, **__):
+    print("reading", flush=True)
+    time.sleep(60)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+inputs._BYTES_AT_ONCE = 0
+casting.cast = stall
+sys.argv[1:] = ["write", {table!r}, {trips!r}]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_write_that_is_stopped_while_it_reads_a_stream_says_so(
+    hoodie: Run, table: Path, trips: Path, number: signal.Signals, code: int
+) -> None:
+    """A signal that comes while Arrow asks for rows is no failure of the input."""
+    script = STOPPED_WHILE_READING.format(table=str(table), trips=str(trips))
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reading\n"
+        process.send_signal(number)
+        _, noted = process.communicate(timeout=30)
+    assert (process.returncode, "broke off" in noted) == (code, False), noted
+    assert hoodie("heartbeats", table).out == "nothing is pending\n"
+    assert hoodie("read", table, "--json").out == ""
+
+
 @pytest.mark.parametrize(
     ("number", "code", "told"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "inter")]
 )

@@ -24,7 +24,10 @@ class FormatName(enum.Enum):
     """Formats, as the command line spells them."""
 
     CSV = "csv"
+    TSV = "tsv"
     JSON = "json"
+    JSONL = "jsonl"
+    NDJSON = "ndjson"
     PARQUET = "parquet"
 
 
@@ -132,7 +135,7 @@ def source(files: Sequence[str], reading: Reading) -> input_sources.Source:
             f"--null-text is given {len(reading.null_texts)} times ({given}), expected one text; "
             "the empty field means null as well"
         )
-    format_ = input_sources.SourceFormat(reading.format.value) if reading.format else _format(files)
+    format_ = _FORMATS[f".{reading.format.value}"] if reading.format else _format(files)
     _check_forms(reading, format_)
     return input_sources.Source(
         format=format_,
@@ -214,7 +217,7 @@ def rows(
         strict = pa.schema(
             [field.with_nullable(field.nullable and field.name not in needed) for field in schema]
         )
-        return local_files.stream(files, source, strict, rejects).read_all()
+        return local_files.stream(files, source, strict, rejects)
     # What JSON carries is known once all of it is read.
     is_carried = is_json and config.has_partial_updates
     if is_carried or sum(map(local_files.size_bytes, files)) <= _BYTES_AT_ONCE:
@@ -323,6 +326,8 @@ def _format_of(file: str) -> input_sources.SourceFormat:
 def _delimiter(files: Sequence[str], reading: Reading) -> str:
     if reading.delimiter is not None:
         return {"\\t": _TAB}.get(reading.delimiter, reading.delimiter)
+    if reading.format is FormatName.TSV:
+        return _TAB
     tabs = [_uncompressed(file).endswith(_TABS_SUFFIX) for file in files]
     if any(tabs) and not all(tabs) and reading.format is None:
         other = files[tabs.index(False)]

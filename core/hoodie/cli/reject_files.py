@@ -9,7 +9,7 @@ than the others, and else its fields as JSON.
 
 import csv
 import json
-from bisect import insort
+from bisect import bisect_right, insort
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
@@ -71,8 +71,9 @@ class RejectFile:
             problem: What is wrong.
             fields: The row's texts by column.
         """
-        for skipped in self._skipped.get(file, ()):
-            number += skipped <= number
+        skipped = self._skipped.get(file, [])
+        # Of the malformed rows those come before it that have no more others before them.
+        number += bisect_right(range(len(skipped)), number, key=lambda each: skipped[each] - each)
         line = json.dumps(fields, ensure_ascii=False, default=str)
         self._add(file, number, column, problem, line)
 

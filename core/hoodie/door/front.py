@@ -16,7 +16,7 @@ from typing import Self
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import writers
+from hoodie.door import guesses, writers
 from hoodie.model import commits, predicates, schemas, table_config
 from hoodie.storage import protocol
 
@@ -41,6 +41,7 @@ _SHOWN_MAX = 5
 """So many of the newest actions a notebook shows."""
 
 
+@guesses.of_names(guesses.TABLE)
 class Front(ABC):
     """What a table does for people.
 
@@ -117,6 +118,7 @@ class Front(ABC):
     def columns_of(self, partition_values: str, as_of: travel.Given | None = None) -> pa.Schema:
         """Return the table's columns as of a moment."""
 
+    @guesses.of_arguments()
     def scan(
         self,
         columns: Sequence[str] | None = None,
@@ -159,6 +161,7 @@ class Front(ABC):
         """Return all rows, as they are now, as a capsule of Arrow's C stream interface."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
+    @guesses.of_arguments()
     def dataset(
         self,
         *,
@@ -196,6 +199,7 @@ class Front(ABC):
             columns=tasks.full_schema(columns),
         )
 
+    @guesses.of_arguments()
     def upsert(
         self, rows: inputs.Rows, *, batch_id: str | None = None, count: bool = False
     ) -> outcomes.Written:
@@ -222,6 +226,7 @@ class Front(ABC):
         options = job.options(commits.Operation.UPSERT, batch_id)
         return self._written(writing.write_rows(job, rows, options, is_counted=count))
 
+    @guesses.of_arguments()
     def insert(
         self,
         rows: inputs.Rows,
@@ -247,6 +252,7 @@ class Front(ABC):
         options = replace(job.options(operation, batch_id), sort_by=names)
         return self._written(writing.write_rows(job, rows, options))
 
+    @guesses.of_arguments()
     def overwrite(
         self,
         rows: inputs.Rows,
@@ -274,6 +280,7 @@ class Front(ABC):
             self.refresh()
         return written
 
+    @guesses.of_arguments()
     def delete(
         self,
         where: filters.Where | None = None,
@@ -296,6 +303,7 @@ class Front(ABC):
         """
         return writing.delete(self._job, where, keys, batch_id)
 
+    @guesses.of_arguments()
     def update(
         self,
         values: Mapping[str, writing.Value],
@@ -324,6 +332,7 @@ class Front(ABC):
         self.refresh()
         return writing.update(self._job, values, where, batch_id)
 
+    @guesses.of_arguments("app_id and batch_id name an input, which is written once")
     def transaction(self, app_id: str, batch_id: str | int) -> transactions.Transaction:
         """Return a transaction, to be used in a `with` block: several operations, one commit, once.
 

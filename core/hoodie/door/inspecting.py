@@ -6,7 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.door import writing
+from hoodie.door import guesses, writing
 from hoodie.filegroup import data_skipping, snapshots
 from hoodie.filegroup.column_statistics import understood_columns
 from hoodie.model import (
@@ -43,6 +43,7 @@ class Timelines(Protocol):
         ...
 
 
+@guesses.of_names(guesses.INSPECT)
 class Inspection:
     """Looks into a table. Each method reads it as it is now."""
 

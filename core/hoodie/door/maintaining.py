@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hoodie import errors
-from hoodie.door import writing
+from hoodie.door import guesses, writing
 from hoodie.maintenance import savepoints, table_service
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.archiving import service as archiving
@@ -52,6 +52,7 @@ class Maintained:
         )
 
 
+@guesses.of_names(guesses.MAINTAIN)
 class Maintenance:
     """The services of a table, on behalf of no writer, with the lock of its writers."""
 

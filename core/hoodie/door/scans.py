@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie import deferred, errors
-from hoodie.door import filters
+from hoodie.door import filters, guesses
 from hoodie.engine import ahead
 from hoodie.filegroup import parquet_reading
 from hoodie.model import column_names, files, predicates, schemas
@@ -63,6 +63,7 @@ class Source:
     explain: Explain | None = None
 
 
+@guesses.of_names(guesses.SCAN)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
     """The rows of a snapshot, not read yet.
@@ -128,6 +129,7 @@ class Scan:
             parts.insert(0, found.select(self._schema.names))
         return polars.concat(parts)
 
+    @guesses.of_arguments()
     def to_duckdb(self, connection: Any, name: str) -> Any:  # noqa: ANN401 - duckdb's own
         """Give a connection of DuckDB the rows under a name; queries push columns and filters.
 
@@ -187,6 +189,7 @@ class Scan:
             )
         return datasets.HoodieDataset(self)
 
+    @guesses.of_arguments()
     def narrowed(self, columns: Sequence[str] | None = None, where: object = None) -> "Scan":
         """Return a scan of the same snapshot with some of the columns, and of the rows.
 
@@ -413,6 +416,10 @@ def _of_columns(task: tasks.ReadTask, columns: Sequence[str]) -> tasks.ReadTask:
 def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
     """Return the error of a column that is not there."""
     return errors.NotFoundError(column_names.absence(name, columns.names))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
 
 
 def _quoted(name: str) -> str:

@@ -27,6 +27,8 @@ _STORED = {
 }
 _INSTANTS = pa.timestamp("us", tz="UTC")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
+_DELIMITERS = re.compile(r"[;|\t]")
+"""What is between fields in files of CSV without commas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,8 @@ def _check_names(names: Sequence[str]) -> None:
             if (possible := _possible(name)) != name
         )
         hint = f"; give columns other names by {renames}" if renames else ""
+        if len(names) == 1 and (found := _DELIMITERS.search(names[0])):
+            hint = f"; if {found[0]!r} is the delimiter, say so by --delimiter {found[0]!r}"
         raise errors.InvalidInputError(f"{error}{hint}") from error
 
 

@@ -12,6 +12,7 @@ is parsed again in blocks that are longer, too.
 
 import base64
 import binascii
+import codecs
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +62,7 @@ def csv_names(
         InvalidInputError: The input is empty, or its first line is no CSV.
     """
     skip = None if is_strict else _skip
+    _check_encoding(open_input, origin)
 
     def first_block(block_bytes: int) -> list[str]:
         with open_input() as stream:
@@ -134,6 +136,19 @@ def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
         return reader.schema
+
+
+def _check_encoding(open_input: input_checks.Open, origin: str) -> None:
+    """Refuse text whose beginning is not UTF-8; Arrow prints a traceback of such rows itself."""
+    with open_input() as stream:
+        head = stream.read(_BLOCK_BYTES[0])
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError as error:
+        raise errors.InvalidInputError(
+            f"{origin}: byte {error.start} (0x{head[error.start]:02x}) is not UTF-8, expected "
+            "UTF-8, or another encoding that is named, such as latin-1"
+        ) from error
 
 
 def _skip(_: csv.InvalidRow) -> str:

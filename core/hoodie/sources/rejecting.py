@@ -1,6 +1,6 @@
 """Rows of CSV that do not fit are told apart from the others, so that these can be written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -60,17 +60,29 @@ def fitting(
 
 
 def _misfits(column: pa.Table, fit: Callable[[pa.Table], pa.Table]) -> list[tuple[int, str]]:
-    """Return the rows of a column that do not fit, each with the problem, in their order."""
-    found = []
-    parts = [(0, column.num_rows)]
+    """Return the rows of a column that do not fit, each with the problem, in their order.
+
+    A value is tried once, however many rows have it: what is wrong in many rows is often the same.
+    """
+    found = column.column(0).combine_chunks().dictionary_encode("encode")
+    values = pa.table({column.column_names[0]: found.dictionary})
+    problems = dict(_misfitting(values, fit))
+    codes = found.indices.to_numpy()
+    is_wrong = np.zeros(values.num_rows, np.bool_)
+    is_wrong[list(problems)] = True
+    return [(row, problems[codes[row]]) for row in np.flatnonzero(is_wrong[codes]).tolist()]
+
+
+def _misfitting(values: pa.Table, fit: Callable[[pa.Table], pa.Table]) -> Iterator[tuple[int, str]]:
+    """Yield the rows that do not fit, each with the problem, found by halves."""
+    parts = [(0, values.num_rows)]
     while parts:
         start, end = parts.pop()
         try:
-            fit(column.slice(start, end - start))
+            fit(values.slice(start, end - start))
         except errors.InvalidInputError as error:
             if end - start > 1:
                 middle = (start + end) // 2
                 parts += [(middle, end), (start, middle)]
             else:
-                found.append((start, str(error)))
-    return found
+                yield start, str(error)

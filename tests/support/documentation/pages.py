@@ -30,7 +30,7 @@ EXECUTED: Mapping[tuple[str, str], Mapping[str, int]] = {
     ("README.md", "bash"): {"cli/test_readme.py": 1},
     ("README.md", "sh"): {"standalone/test_readme.py": 1},
     ("README.md", "python"): {"unit/test_python_page.py": 1, "jobs/test_readme.py": 2},
-    ("docs/python.md", "python"): {"unit/test_python_page.py": 9},
+    ("docs/python.md", "python"): {"unit/test_python_page.py": 10},
     ("docs/engines.md", "python"): {"engines/test_engines_page.py": 5},
     ("docs/engines.md", "jinja"): {"engines/test_engines_page.py": 1},
     ("docs/engines.md", "yaml"): {"engines/test_engines_page.py": 2},

@@ -144,7 +144,10 @@ def write(  # noqa: PLR0913 - a parameter an option
     input_format: Annotated[
         inputs.FormatName | None,
         typer.Option(
-            "--format", metavar="NAME", help="csv, json or parquet.", show_default="by the names"
+            "--format",
+            metavar="NAME",
+            help="csv, tsv, json (jsonl, ndjson) or parquet.",
+            show_default="by the names",
         ),
     ] = None,
     delimiter: Annotated[
@@ -251,8 +254,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         if run.settings.adds_columns:
             schema = local_files.grown(files, source, schema)
         data = inputs.rows(files, source, schema.arrow, target.config, rejects)
-        rejected = rejects.count if rejects is not None else 0
-        notes = target.notes + inputs.rejection_notes(rejected, reject_file)
+        notes = target.notes
         if operation is not OperationName.DELETE:
             data, absent = inputs.completed(data, schema.arrow, target.config)
             notes += inputs.absence_notes(absent)
@@ -270,6 +272,9 @@ def write(  # noqa: PLR0913 - a parameter an option
                 sort_by=order,
             ),
         )
+        # They are counted as rows are read, which the write does.
+        rejected = rejects.count if rejects is not None else 0
+        notes += inputs.rejection_notes(rejected, reject_file)
         counted = None
         if count:
             display.phase("counting new rows")

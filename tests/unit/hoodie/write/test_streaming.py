@@ -52,8 +52,18 @@ def reader_of(data: pa.Table, rows: int = 37) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(data.schema, data.to_batches(max_chunksize=rows))
 
 
+class Foreign:
+    """Rows of another library, by Arrow's C interface, which has texts for errors."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self._reader = reader
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._reader.__arrow_c_stream__(requested_schema)
+
+
 def write(
-    small: SmallTable, data: pa.Table | pa.RecordBatchReader, operation: commits.Operation
+    small: SmallTable, data: pa.Table | pa.RecordBatchReader | Foreign, operation: commits.Operation
 ) -> None:
     small.table.write(data, small.options(operation=operation, concurrency=OPTIMISTIC))
 
@@ -145,9 +155,11 @@ def failing(data: pa.Table) -> pa.RecordBatchReader:
 def test_stream_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     small = SmallTable(tmp_path)
     data = small.data(random_rows(random.Random(3), 200))
+    with pytest.raises(RuntimeError, match=r"^the source is gone$"):
+        write(small, failing(data), commits.Operation.UPSERT)
     message = "broke off after 200 rows, and nothing was written: .*the source is gone"
     with pytest.raises(errors.InvalidInputError, match=message):
-        write(small, failing(data), commits.Operation.UPSERT)
+        write(small, Foreign(failing(data)), commits.Operation.UPSERT)
     assert small.table.timeline().instants == ()
 
 
