@@ -75,7 +75,7 @@ def follow(
     action = instants.Action.COMMIT if is_rewritten else instants.Action.DELTA_COMMIT
     operation = commits.Operation.UPSERT
     opened = lifecycle.begin(client, action, expected)
-    assert isinstance(opened, OpenAction), "it is no batch of a writer"
+    assert isinstance(opened, OpenAction), "it has the identity of no batch"
     try:
         lifecycle.start(client, opened, operation)
         extra = active.with_contents(client.storage, columns)
