@@ -131,6 +131,11 @@ strangers: setup setup-peer ## write TABLES=150 random tables, from FIRST=0 on, 
 	@echo "==> Writing random tables beside Apache Hudi"
 	@PYTHONPATH=tests $(BIN)/python tests/conformance/meet_strangers.py --tables $(TABLES) --first $(FIRST)
 
+.PHONY: killed-builds
+killed-builds: setup setup-peer ## build each index, from seed FIRST=0 on, by processes that are killed while both engines write; in an hour and a half
+	@echo "==> Killing builds of indexes beside writers of both engines"
+	@PYTHONPATH=tests $(BIN)/python tests/conformance/kill_builders.py --first $(FIRST)
+
 .PHONY: check
 check: setup ## look at the code without running it: format, lint, types, layers
 	@echo "==> Checking the format"

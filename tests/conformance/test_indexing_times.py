@@ -201,6 +201,8 @@ def test_record_index_that_a_writer_of_apache_hudi_rolls_back_is_refused_here(
     by_key = Query(use_metadata_table=True, where="id = 'key-003'", options=SKIPPING)
     assert not judge.read(path, by_key).num_rows
     assert peer_ours.read(path, "--where", "id = 'key-003'").num_rows == 1
+    (wrong,) = validated(path).keys
+    assert "rolled it back. `hoodie index drop` and `hoodie index build`" in wrong.problem
     ours = peer_ours.Hoodie(table=INDEXED, concurrency="occ")
     with pytest.raises(peer_ours.CommandFailedError, match="rolled it back"):
         ours.write(path, rows_of(range(2), 30), "upsert")

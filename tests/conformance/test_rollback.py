@@ -16,7 +16,15 @@ import pytest
 from hoodie import environment, errors
 from hoodie import table as tables
 from support.peer import peer_ours
-from support.peer.judge import Gate, InstantState, Judge, JudgeLostError, PeerInstant, Settings
+from support.peer.judge import (
+    Gate,
+    InstantState,
+    Judge,
+    JudgeError,
+    JudgeLostError,
+    PeerInstant,
+    Settings,
+)
 from support.peer.peer_cases import BASE, SCHEMA, row
 from support.peer.peer_options import PeerTable, filesystem_lock
 from support.peer.peer_rows import assert_same_rows
@@ -216,3 +224,34 @@ def test_rollback_of_hudi_that_broke_off_is_finished_by_us(judge: Judge, tmp_pat
     assert_same_rows(judge.read(path), expected, ["id"])
     judge.write(path, rows(25, 26, 4000), TABLE.write_options())
     assert len(rollbacks(judge, path)) == 1
+
+
+def test_later_logs_are_hidden_from_readers_of_apache_hudi_until_its_failed_write_is_rolled_back(
+    judge: Judge, second_judge: Judge, tmp_path: Path
+) -> None:
+    """Without writers of ours: its conflict left a base file, above which the others log."""
+    path = tmp_path / "table"
+    options = replace(TABLE, buckets=None).occ_options(filesystem_lock())
+    judge.write(path, rows(0, 6, 1000), options)
+    gate = Gate(path=tmp_path / "gate")
+    heartbeats = {"hoodie.client.heartbeat.interval_in_ms": "1000"}
+    with ThreadPoolExecutor(1) as threads:
+        failing = threads.submit(
+            second_judge.write, path, rows(3, 9, 2000), options | heartbeats, gate=gate
+        )
+        wait_for(lambda: gate.is_reached)
+        judge.write(path, rows(3, 6, 3000), options)
+        gate.open()
+        with pytest.raises(JudgeError, match="ConcurrentModification"):
+            failing.result()
+    judge.write(path, rows(0, 3, 4000), options)
+    expected = merged(rows(3, 6, 3000), rows(0, 3, 4000))
+    assert_same_rows(peer_ours.read(path), expected, ["id"])
+    assert judge.read(path).column("ts").to_pylist() == [1000] * 6
+    (instant,) = (
+        each.requested_time
+        for each in judge.timeline(path)
+        if each.state is not InstantState.COMPLETED
+    )
+    roll_back_when_dead(path, instant)
+    assert_same_rows(judge.read(path), expected, ["id"])

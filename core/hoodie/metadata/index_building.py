@@ -142,6 +142,19 @@ def build_by(
     return _Builder(client, target, engine, hear).build(request)
 
 
+def _result(
+    before: results.IndexResult, found: index_decisions.Build, completion: Completion
+) -> results.IndexResult:
+    """Return what was done by now, with a build that was completed."""
+    return results.IndexResult(
+        instant=completion.instant,
+        built=(*before.built, *found.plan.names),
+        lock_wait_ms=before.lock_wait_ms + completion.lock_times.wait_ms,
+        lock_hold_ms=before.lock_hold_ms + completion.lock_times.hold_ms,
+        findings=(*before.findings, *completion.findings),
+    )
+
+
 class _Builder:
     """Builds indexes of one table by one client."""
 
@@ -187,6 +200,8 @@ class _Builder:
                             self._client, self._target.config, self._target.schema
                         )
                     return done
+                case index_decisions.Finish(found):
+                    done = self._finish(found, done)
                 case index_decisions.GiveUp(found):
                     index_dropping.give_up(self._client, self._target.config, found)
                 case index_decisions.Drop(old):
@@ -274,13 +289,39 @@ class _Builder:
             raise
         finally:
             self._hear.end()
-        return results.IndexResult(
-            instant=completion.instant,
-            built=(*before.built, *found.plan.names),
-            lock_wait_ms=before.lock_wait_ms + completion.lock_times.wait_ms,
-            lock_hold_ms=before.lock_hold_ms + completion.lock_times.hold_ms,
-            findings=(*before.findings, *completion.findings),
-        )
+        return _result(before, found, completion)
+
+    def _finish(
+        self, found: index_decisions.Build, before: results.IndexResult
+    ) -> results.IndexResult:
+        """Complete an action whose indexes are ready, and whose builder has died."""
+        client = self._client
+        opened = index_steps.taken_over(client, self._target.config, found)
+        if opened is None:
+            return before
+        self._hear("completing what has been published")
+
+        def content(scope: table_lock.LockScope) -> bytes:
+            return indexing_avro.encode_done(index_decisions.reached(found.plan, scope.timeline))
+
+        def check(scope: table_lock.LockScope, _: Callable[[], None]) -> None:
+            config = table_properties.load(client.storage, client.clock)
+            is_there = scope.timeline.has_file(opened.requested)
+            is_followed = scope.timeline.is_followed(opened.requested_time)
+            if not (is_there and is_followed and index_decisions.is_published(found, config)):
+                raise errors.ConflictError(
+                    f"{opened.inflight} of {client.storage.uri} was given up, or its indexes "
+                    "dropped, or the write after it rolled back; retry"
+                )
+
+        try:
+            if not active.listed(client.storage).is_followed(opened.requested_time):
+                index_following.follow(client, self._target.config, self._target.schema)
+            completion = lifecycle.complete(client, opened, content, effects=[check])
+        except BaseException:
+            lifecycle.abort(client, opened)
+            raise
+        return _result(before, found, completion)
 
     def _build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
         client = self._client

@@ -117,6 +117,13 @@ class Execute:
 
 
 @dataclass(frozen=True, slots=True)
+class Finish:
+    """A pending action is completed whose dead builder has named its partitions as ready."""
+
+    build: Build
+
+
+@dataclass(frozen=True, slots=True)
 class GiveUp:
     """A pending plan is given up."""
 
@@ -135,7 +142,7 @@ class Nothing:
     """All is ready."""
 
 
-Step: TypeAlias = Schedule | Execute | GiveUp | Drop | Nothing
+Step: TypeAlias = Schedule | Execute | Finish | GiveUp | Drop | Nothing
 
 
 def columns_of(plan: plans.Indexing) -> tuple[str, ...] | None:
@@ -441,7 +448,7 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
 
     What is ready is left out, so that a request that broke off goes on with the rest. A plan of
     what is ready, or is not asked for any more by anybody, is never executed, nor one of what
-    stands on an index that was dropped since.
+    stands on an index that was dropped since; one that has made its indexes ready is completed.
 
     Args:
         request: As of `request_refusal`.
@@ -461,6 +468,8 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
                 f"{', '.join(build.plan.names)}: wait until it has, or give the plan up by `hoodie "
                 "index drop`"
             )
+        if is_published(build, config):
+            return Finish(build)
         has_others = file_statistics.COLUMN_STATS in build.plan.names and not (
             request.takes_statistics_of(build.columns)
         )
@@ -484,6 +493,16 @@ def next_step(request: Request, config: table_config.TableConfig, builds: Sequen
         if old:
             return Drop(tuple(sorted(old)))
     return Schedule(missing) if missing else Nothing()
+
+
+def is_published(build: Build, config: table_config.TableConfig) -> bool:
+    """Return whether a build has named all its partitions as ready, and they still are.
+
+    It does so before its action completes in a table that other engines write as well.
+    """
+    time = config.properties.get(table_config.METADATA_PARTITIONS_BUILT_BY_KEY)
+    is_by_it = not build.is_given_up and time == build.instant.requested_time
+    return is_by_it and set(build.plan.names) <= set(config.metadata_partitions)
 
 
 def _lacks_basis(names: Sequence[str], ready: Collection[str]) -> bool:

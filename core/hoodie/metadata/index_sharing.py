@@ -561,6 +561,8 @@ def _make(
     partition_making.make_all(
         client, scope, index_steps.beside(client), time, look.contents(time), is_ours
     )
+    # If this process dies once they are ready, the next one completes the action by that.
+    defined = {**defined, table_config.METADATA_PARTITIONS_BUILT_BY_KEY: opened.requested_time}
     _publish(client, scope, config, look, defined, is_ours)
 
 

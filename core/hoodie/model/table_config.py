@@ -62,6 +62,9 @@ METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
 METADATA_PARTITIONS_OWN_KEY = "hoodie.operator.metadata.partitions.building"
 """Those that this project builds in a table that other engines write as well. One that is named as
 ready, too, is published and not confirmed yet."""
+METADATA_PARTITIONS_BUILT_BY_KEY = "hoodie.operator.metadata.partitions.built.by"
+"""The requested time of the indexing action that named partitions there last: once they are ready,
+its builder may have died before the action completed."""
 INDEX_DEFINITIONS_PATH_KEY = "hoodie.table.index.defs.path"
 STATISTICS_COLUMNS_KEY = "hoodie.operator.metadata.column.stats.columns"
 """The columns that statistics were asked for; all that Apache Hudi takes by default without it.

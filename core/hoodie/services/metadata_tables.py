@@ -290,9 +290,10 @@ def validate(
         if file_statistics.BLOOM_FILTERS in config.metadata_partitions:
             filters = table.partition(file_statistics.BLOOM_FILTERS, is_held=False)
         wrong_filters: list[bloom_filter_checks.WrongFilter] = []
-        wrong_keys: list[record_index_checks.WrongKeys] = []
         missing_pairs: list[secondary_index_checks.MissingPairs] = []
         has_record_index = key_changes.RECORD_INDEX in config.metadata_partitions
+        wrong_keys = [*(record_index_checks.rolled_back(table) if has_record_index else ())]
+        is_asked = has_record_index and not wrong_keys
         whole_schema = schemas.from_arrow(schema, config.name)
         reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
         files_seen = filters_compared = groups_compared = 0
@@ -314,13 +315,13 @@ def validate(
                 whole = [each for each in data_files if isinstance(each, files.BaseFile)]
                 filters_compared += len(whole)
                 wrong_filters += bloom_filter_checks.wrong_filters(storage, engine, filters, whole)
-            if has_record_index or secondary:
+            if is_asked or secondary:
                 groups_compared += len(slices)
             for each in secondary:
                 missing_pairs += secondary_index_checks.missing_pairs(
                     table, each, reader, engine, slices
                 )
-            if has_record_index:
+            if is_asked:
                 wrong_keys += record_index_checks.wrong_keys(table, reader, engine, slices)
         return Validation(
             differences=tuple(differences),

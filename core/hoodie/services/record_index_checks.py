@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hoodie import errors
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import metadata_table, reading, record_index
 from hoodie.model import files, schemas
-from hoodie.model.key_changes import NOWHERE
+from hoodie.model.key_changes import NOWHERE, RECORD_INDEX
 
 _NAMED_MAX = 3
 
@@ -18,14 +19,29 @@ class WrongKeys:
     """Rows of a file group that the index does not lead to.
 
     Attributes:
-        path: The file group's, below the table's root.
-        count: How many.
+        path: The file group's, below the table's root; the partition of the metadata table where
+            that as a whole is wrong.
+        count: How many; 0 where they were not counted.
         problem: Some of their keys, and where the index has them.
     """
 
     path: str
     count: int
     problem: str
+
+
+def rolled_back(table: metadata_table.MetadataTable) -> Sequence[WrongKeys]:
+    """Return what is wrong with a record index that Apache Hudi has rolled back.
+
+    It cannot be asked for keys then.
+
+    Requests as of `MetadataTable.check_is_not_rolled_back`.
+    """
+    try:
+        table.check_is_not_rolled_back(RECORD_INDEX)
+    except errors.FormatError as error:
+        return [WrongKeys(path=RECORD_INDEX, count=0, problem=str(error))]
+    return []
 
 
 def wrong_keys(
@@ -39,7 +55,7 @@ def wrong_keys(
     Keys that the index has, and that have no row, are not looked for: they do no harm.
 
     Args:
-        table: The metadata table, which has a record index.
+        table: The metadata table, which has a record index that is not rolled back.
         reader: Of the data table.
         engine: Reads slices.
         slices: Of one partition of the data table.

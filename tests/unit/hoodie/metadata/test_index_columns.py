@@ -9,7 +9,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.metadata import index_decisions
-from hoodie.model import file_statistics, plans, table_config
+from hoodie.model import file_statistics, instants, plans, table_config
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, META_COLUMNS, PARTITION_STATS
 from hoodie.read import where as filters
 from hoodie.timeline import index_definitions
@@ -231,10 +231,12 @@ def step(
 
 def _build(extra: dict[str, str]) -> index_decisions.Build:
     partitions = tuple(plans.IndexedPartition(name=n, through="", extra=extra) for n in BOTH)
-    return index_decisions.Build(
-        instant=None,  # type: ignore[arg-type] # it is not looked at
-        plan=plans.Indexing(partitions=partitions),
+    instant = instants.Instant(
+        requested_time=instants.InstantTime("20260101000000001"),
+        action=instants.Action.INDEXING,
+        state=instants.State.REQUESTED,
     )
+    return index_decisions.Build(instant=instant, plan=plans.Indexing(partitions=partitions))
 
 
 ALONE = replace(

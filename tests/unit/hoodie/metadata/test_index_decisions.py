@@ -8,7 +8,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.metadata import index_decisions, upkeep
-from hoodie.metadata.index_decisions import Build, Execute, GiveUp, Nothing, Schedule
+from hoodie.metadata.index_decisions import Build, Execute, Finish, GiveUp, Nothing, Schedule
 from hoodie.model import instants, plans, table_config
 from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
 from hoodie.model.instants import Action, State
@@ -141,6 +141,26 @@ def test_next_step_follows_from_plans_and_properties(name: str) -> None:
     names, ready, builds, step = STEPS[name]
     config = replace(CONFIG, metadata_partitions=("files", *ready))
     assert index_decisions.next_step(index_decisions.Request(names), config, builds) == step
+
+
+@pytest.mark.parametrize(
+    ("ready", "step"),
+    [
+        ((COLUMN_STATS, BLOOM_FILTERS), Finish(BOTH)),
+        # One of them was dropped since.
+        ((COLUMN_STATS,), GiveUp(BOTH)),
+    ],
+)
+@pytest.mark.parametrize("names", [(COLUMN_STATS, BLOOM_FILTERS), (RECORD_INDEX,)])
+def test_action_whose_own_builder_made_its_indexes_ready_is_completed(
+    names: Sequence[str], ready: Sequence[str], step: index_decisions.Step
+) -> None:
+    """T-I04: it died before it did so; whatever is asked for now."""
+    by = {table_config.METADATA_PARTITIONS_BUILT_BY_KEY: BOTH.instant.requested_time}
+    config = replace(CONFIG, metadata_partitions=("files", *ready), properties=by)
+    assert index_decisions.next_step(index_decisions.Request(names), config, (BOTH,)) == step
+    other = replace(config, properties={key: time(99) for key in by})
+    assert index_decisions.next_step(index_decisions.Request(names), other, (BOTH,)) == GiveUp(BOTH)
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,10 @@ def test_index_that_apache_hudi_rolled_back_is_refused_with_the_way_out(tmp_path
     step = explained(indexed, "id = '3'")
     assert (step.skipped, "rolled it back" in str(step.unused)) == (0, True)
     assert [each["id"] for each in indexed.small.rows(where=where.parse("id = '3'"))] == ["3"]
-    with pytest.raises(errors.FormatError, match=r"rolled it back\. `hoodie index drop` and"):
-        indexed.small.table.validate_metadata()
+    validated = indexed.small.table.validate_metadata()
+    (wrong,) = validated.keys
+    assert "rolled it back. `hoodie index drop` and `hoodie index build`" in wrong.problem
+    assert (validated.is_right, validated.groups_compared) == (False, 0)
+    assert any("rolled it back" in each for each in indexed.small.problems())
     with pytest.raises(errors.FormatError, match="rolled it back"):
         indexed.write([row(3, a=1)])
