@@ -328,10 +328,6 @@ class Explanation:
         return "\n".join(lines)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
 def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
     """Plan a scan.
 
