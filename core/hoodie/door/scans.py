@@ -109,11 +109,12 @@ class Scan:
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self, *, lazy: bool = False) -> Any:  # noqa: ANN401 - one of two classes of Polars
-        """Return all rows as a `polars.DataFrame`.
+        """Return all rows as a `polars.DataFrame`, or a frame that reads what its query needs.
+
+        Of a lazy one Polars reads file slices without changes itself, as DuckDB does (`to_duckdb`).
 
         Args:
-            lazy: Return a `polars.LazyFrame`, which reads what its query needs. Polars reads file
-                slices that nothing has changed by itself where it can, as DuckDB (`to_duckdb`).
+            lazy: Whether it is a `polars.LazyFrame`.
 
         Raises:
             ConfigurationError: Polars is not installed.
