@@ -18,6 +18,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.sample(0)
 @pytest.mark.parametrize("plan", PLANS, ids=lambda each: each.kind)
 def test_killed_builds_are_finished_and_look_ups_equal_full_scans(
     plan: Plan, judge: Judge, zookeeper: str, tmp_path: Path

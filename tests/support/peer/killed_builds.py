@@ -63,7 +63,7 @@ class Kind:
         names: The partitions of the metadata table that are built.
         arguments: Which index, for a command.
         before: Arguments of the index that is built before, of which no process is killed.
-        index_type: By which index writers of Apache Hudi look keys up once there are record keys.
+        index_type: By which index writers of Apache Hudi look keys up; None for that of `made`.
     """
 
     made: PeerTable
@@ -296,11 +296,13 @@ class Run:
         raise AssertionError(f"Apache Hudi met {_TRIES_MAX} conflicts")
 
     def _index_type(self) -> dict[str, str]:
-        """Return by which index writers of Apache Hudi look keys up now."""
-        if self.kind.index_type is None:
-            return {}
-        is_ready = RECORD_INDEX in self._named()
-        return {"hoodie.index.type": self.kind.index_type if is_ready else "SIMPLE"}
+        """Return by which index writers of Apache Hudi look keys up.
+
+        By a record index that is not there yet they look in the files. An option that says so would
+        be outdated where the index becomes ready before the write is requested.
+        """
+        found = self.kind.index_type
+        return {} if found is None else {"hoodie.index.type": found}
 
     def _named(self) -> list[str]:
         return table_properties(self.path).get("hoodie.table.metadata.partitions", "").split(",")
