@@ -4,8 +4,8 @@ The source is parsed, not imported: the pages show annotations and defaults as t
 """
 
 import ast
-import inspect
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -303,7 +303,7 @@ def _body(definition: Definition) -> list[str]:
     parts = re.split(rf"^({'|'.join(_SECTIONS)}):\n", told, flags=re.MULTILINE)
     lines = list(_prose(parts[0]))
     for heading, text in zip(parts[1::2], parts[2::2], strict=True):
-        lines += ["", *_fields(heading, inspect.cleandoc(text))]
+        lines += ["", *_fields(heading, textwrap.dedent(text).strip())]
     return lines
 
 

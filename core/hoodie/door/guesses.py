@@ -284,7 +284,8 @@ def of_arguments(
     """Have a function say which parameters are meant by arguments that do not fit.
 
     Args:
-        otherwise: What to append where no parameter is meant; empty for the names of all.
+        otherwise: What to append where arguments are too few or too many; empty for the names of
+            all.
     """
 
     def decorated(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -307,12 +308,12 @@ def _expected(function: Callable[..., object], given: Mapping[str, object], othe
     code = getattr(function, "__code__")  # noqa: B009 - not every callable has it
     count = code.co_argcount + code.co_kwonlyargcount
     names = [each for each in code.co_varnames[:count] if each != "self"]
+    all_names = f"its arguments are {', '.join(names)}"
     for each in given:
         if each in names:
             continue
         if ARGUMENTS.get(each) in names:
             return f"expected {ARGUMENTS[each]}="
         close = difflib.get_close_matches(each, names, n=1)
-        if close:
-            return f"did you mean {close[0]}=?"
-    return otherwise or f"its arguments are {', '.join(names)}"
+        return f"did you mean {close[0]}=?" if close else all_names
+    return otherwise or all_names

@@ -124,7 +124,12 @@ class Scan:
         if not lazy:
             return polars.from_arrow(self.to_arrow())
         paths, others = self._divided()
-        parts = [] if others is None else [polars.scan_pyarrow_dataset(others.dataset())]
+        parts = []
+        if others is not None:
+            # Arrow compares NaN otherwise than Polars does, which hands it comparisons of columns
+            # and none of what is computed.
+            own = [polars.col(each).neg().neg() for each in self._fractions()]
+            parts.append(polars.scan_pyarrow_dataset(others.dataset()).with_columns(own))
         if paths:
             found = polars.scan_parquet(paths, glob=False, hive_partitioning=False)
             parts.insert(0, found.select(self._schema.names))
@@ -153,8 +158,12 @@ class Scan:
             connection.register(name, self.dataset())
             return connection
         star = ", ".join(_quoted(each) for each in self._schema.names)
+        # Statistics of parquet leave NaN out, which DuckDB, to which it is the greatest number,
+        # does not mind: it would skip rows, also by what it computes of a column by most functions.
+        exact = {each: _unbounded(self._schema.field(each)) for each in self._fractions()}
+        computed = ", ".join(exact.get(each, _quoted(each)) for each in self._schema.names)
         try:
-            found = connection.from_parquet(paths, hive_partitioning=False).project(star)
+            found = connection.from_parquet(paths, hive_partitioning=False).project(computed)
         except _extra("duckdb").PermissionException:  # As one that was told to open no files.
             connection.register(name, self.dataset())
             return connection
@@ -162,6 +171,10 @@ class Scan:
             found = found.union(connection.from_arrow(others.dataset()).project(star))
         connection.register(name, found)
         return connection
+
+    def _fractions(self) -> list[str]:
+        """Return the columns of floating-point numbers."""
+        return [each.name for each in self._schema if pa.types.is_floating(each.type)]
 
     def _divided(self) -> "tuple[list[str], Scan | None]":
         """Return the paths of slices that engines can read themselves, and a scan of the others."""
@@ -422,6 +435,15 @@ def _is_count(value: object) -> bool:
 def _quoted(name: str) -> str:
     """Return a name as SQL has it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _unbounded(field: pa.Field) -> str:
+    """Return a column of floating-point numbers as DuckDB has it without bounds."""
+    name = _quoted(field.name)
+    if pa.types.is_float64(field.type):
+        return f"greatest({name}, null) as {name}"
+    # Of floats it makes 0 of -0.
+    return f"greatest({name}::double, null)::float as {name}"
 
 
 def _extra(name: str) -> ModuleType:

@@ -370,8 +370,11 @@ def changes_of(
         try:
             found[name] = pc.scalar(_scalar(value, kind))
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:
+            hint = ""
+            if isinstance(value, str):
+                hint = "; expressions are those of pyarrow.compute, such as pc.field('fare') * 2"
             raise errors.InvalidInputError(
-                f"update: column {name!r} is {kind}, and {value!r:.80} is not one: {error}"
+                f"update: column {name!r} is {kind}, and {value!r:.80} is not one: {error}{hint}"
             ) from error
     return found
 

@@ -68,6 +68,10 @@ def test_name_that_others_have_is_answered_with_ours(
         ("hoodie.create_table('/tmp/x', {'id': 'int32'})", "record_key names the columns"),
         ("hoodie.create_table('/tmp/x', {}, primary_key='id')", "expected record_key="),
         ("hoodie.create_table('/tmp/x', {}, 'id', partition_spec='id')", "expected partition_by="),
+        (
+            "hoodie.create_table('/tmp/x', {}, 'id', exists_ok=True)",
+            "its arguments are uri, schema",
+        ),
         ("hoodie.open_table(path='/tmp/x')", "expected uri="),
     ],
 )

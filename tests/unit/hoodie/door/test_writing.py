@@ -299,6 +299,7 @@ def test_columns_of_chosen_rows_are_set(parted: hoodie.Table) -> None:
         ({"city": "x"}, errors.InvalidInputError, "column 'city' is part of the record key or of"),
         ({"no": 1}, errors.NotFoundError, "there is no column 'no'; the columns are id, city"),
         ({"n": "x"}, errors.InvalidInputError, "column 'n' is int64, and 'x' is not one"),
+        ({"n": "n * 2"}, errors.InvalidInputError, "those of pyarrow.compute, such as pc.field"),
         ({"n": 1.5}, errors.InvalidInputError, "1.5 is not one: a fraction would be cut off"),
         ({"n": float("inf")}, errors.InvalidInputError, "column 'n' is int64, and inf is not one"),
         ({"at": 5}, errors.InvalidInputError, "a number would be taken for days or for parts"),
