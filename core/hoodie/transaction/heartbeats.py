@@ -39,6 +39,10 @@ logger = logging.getLogger(__name__)
 _WRITE_TIMEOUT_MS_MAX = 10_000
 
 
+NO_ROWS = "no rows"
+"""The claim of a write that changes no row, as a service makes one (ADR 0050)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """Who works on an instant: the content of its heartbeat file.
@@ -49,7 +53,7 @@ class Owner:
         process: Where it runs.
         author: Name of its author's attempt record; empty for an author without an id.
         claim: What it does to the table while it is at work, for those who want to work beside it;
-            made and understood by `hoodie.write`. Empty for none.
+            made and understood by `hoodie.write`. Empty for none; `NO_ROWS`.
     """
 
     name: str

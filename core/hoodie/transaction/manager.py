@@ -22,7 +22,7 @@ from hoodie.transaction.locks import addresses
 
 with deferred.imports():
     from hoodie.model import schema_evolution
-    from hoodie.transaction import client
+    from hoodie.transaction import client, heartbeats
     from hoodie.transaction.locks import opening
 
 _NO_COLUMNS = pa.schema([])
@@ -79,7 +79,7 @@ def open_client(
     transaction: TransactionOptions,
     env: environment.Environment,
     *,
-    claim: str = "",
+    claim: str | None = None,
     admit_beside: client.AdmitBeside | None = None,
 ) -> client.Client:
     """Return a client with an access of its own to the table's lock; close it.
@@ -88,7 +88,8 @@ def open_client(
         target: The table.
         transaction: On whose behalf, and how.
         env: Time, ids, threads.
-        claim: What a write does to the table, for those that begin later; empty for a service.
+        claim: What a write does to the table, for those that begin later; None for a service,
+            whose writes have no rows.
         admit_beside: Asked before a write begins beside others; None admits it.
 
     Raises:
@@ -106,7 +107,7 @@ def open_client(
                 settings=transaction.settings,
                 author=transaction.author,
                 guards=transaction.guards,
-                claim=claim,
+                claim=heartbeats.NO_ROWS if claim is None else claim,
                 admit_beside=admit_beside,
                 table_chain=target.known_chain or chain.opened(target.storage, target.config),
                 # A table that does not tell its zone is refused under the lock, whatever it is.

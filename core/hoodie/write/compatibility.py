@@ -40,7 +40,8 @@ class Stream:
     Attributes:
         writer_id: Its name; empty for a writer that does not tell, such as another engine's.
         instant: Its requested time, for messages; empty for a stream that is only about to begin.
-        columns: The columns it writes; None when it does not tell, which counts as all.
+        columns: The columns it writes; None when it does not tell, which counts as all. None at
+            all for a commit without rows, beside which any other may run.
         is_order_dependent_delete: Whether it may delete rows without an ordering value.
         mode: Its concurrency mode; None when it does not tell, and is taken to run in ours.
     """
@@ -166,6 +167,8 @@ def stream_of(instant: instants.Instant, seen: heartbeats.HeartbeatStatus) -> St
     unknown = Stream(writer_id="", instant=instant.requested_time, columns=None)
     if seen.owner is None or not seen.owner.claim:
         return unknown
+    if seen.owner.claim == heartbeats.NO_ROWS:
+        return replace(unknown, columns=())
     try:
         claimed = json_values.decode(Stream, seen.owner.claim.encode(), str(instant))
     except errors.InvalidInputError:
@@ -212,7 +215,7 @@ def check(
                 f"{other} is active and runs as {other.mode.value}, this write as "
                 f"{mine.mode.value}: expected one mode for all writers of a table"
             )
-        if settings.ConcurrencyMode.OPTIMISTIC in modes:
+        if settings.ConcurrencyMode.OPTIMISTIC in modes or other.columns == ():
             continue
         reason = order_dependence(config, mine, other)
         if reason is not None and not is_acknowledged:

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from hoodie import errors
-from hoodie.model import commits, settings, table_config
+from hoodie import errors, identity
+from hoodie.model import commits, instants, settings, table_config
+from hoodie.transaction import heartbeats
 from hoodie.write import compatibility
 
 COLUMN_STREAMS = table_config.TableConfig(
@@ -57,6 +58,29 @@ def test_shared_columns_are_refused_by_name() -> None:
 def test_a_stream_that_tells_no_columns_counts_as_all() -> None:
     with pytest.raises(errors.ConfigurationError, match="both write columns x"):
         compatibility.check(COLUMN_STREAMS, stream("a", "id", "x"), [stream("")])
+
+
+@pytest.mark.parametrize("config", [COLUMN_STREAMS, WHOLE_ROWS, EVENT_TIME])
+def test_commit_without_rows_may_overlap_with_any_write(config: table_config.TableConfig) -> None:
+    """As one that follows an index: it does not make a writer fail that begins meanwhile."""
+    instant = instants.Instant(
+        requested_time=instants.InstantTime("20260101000000000"),
+        action=instants.Action.DELTA_COMMIT,
+        state=instants.State.REQUESTED,
+    )
+    owner = heartbeats.Owner(
+        name="a builder",
+        write_id="1",
+        process=identity.current_process(),
+        claim=heartbeats.NO_ROWS,
+    )
+    seen = heartbeats.HeartbeatStatus(
+        liveness=heartbeats.Liveness.BEATING, owner=owner, silence_ms=0
+    )
+    other = compatibility.stream_of(instant, seen)
+    compatibility.check(config, stream("a", "id", "x"), [other])
+    deleting = stream("a", "id", is_order_dependent_delete=True)
+    compatibility.check(config, deleting, [other])
 
 
 def test_whole_rows_by_commit_time_are_refused() -> None:
