@@ -79,7 +79,10 @@ _NOT_KEPT_UP = (
 
 
 _NOT_OF_BASE_FILES = "a read of base files alone has older values than the index"
-_SEVERAL = "Apache Hudi's writers keep up one of several secondary indexes of a merge-on-read table"
+_NOT_BY_ROWS = (
+    "other engines may write the table, and Apache Hudi's bulk inserts by rows, its default, add "
+    "nothing to it"
+)
 _NO_METADATA_TABLE = "the metadata table cannot be used"
 
 
@@ -440,8 +443,8 @@ class _Skipping:
             return found, _NO_METADATA_TABLE
         if key_changes.RECORD_INDEX not in self.config.metadata_partitions:
             return found, "the table has no record index, by which the rows of keys are found"
-        if len(names) > 1 and self.config.has_foreign_writers and not self.config.is_copy_on_write:
-            return found, _SEVERAL
+        if self.config.has_foreign_writers:
+            return found, _NOT_BY_ROWS
         left, unused = found, None
         try:
             # Before any file is listed: those of one that was dropped are gone before its name is
@@ -465,21 +468,13 @@ class _Skipping:
         values: pa.Array,
         found: list[files.FileSlice],
     ) -> tuple[list[files.FileSlice], str | None]:
-        """Return the slices that may hold a row with some values, or why all are left.
-
-        Slices of whose keys the record index may not have each one are all left.
-        """
-        asked = [each for each in found if self._is_in_record_index(each)]
-        if not asked:
-            return found, _NOT_KEPT_UP
-        some, unused = self._asked(
+        """Return the slices that may hold a row with some values, or why all are left."""
+        return self._asked(
             Means.SECONDARY_INDEX,
             definition.partition,
-            asked,
+            found,
             lambda table, few: secondary_index.may_hold(table, definition, few, values),
         )
-        left_out = {each.group for each in asked} - {each.group for each in some}
-        return [each for each in found if each.group not in left_out], unused
 
     def _by_expressions(self, found: list[files.FileSlice]) -> list[files.FileSlice]:
         """Return the slices that may hold a row with what a function makes by a filter.
