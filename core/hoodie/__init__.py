@@ -28,8 +28,8 @@ def __getattr__(name: str) -> object:
         # Whatever asks a module for its own names, as imports do, gets its answer at once.
         is_own = name.startswith("_")
         guesses = None if is_own else importlib.import_module("hoodie.door.guesses")
-        told = "" if guesses is None else guesses.hint(name, guesses.MODULE, __all__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{told}")
+        advice = "" if guesses is None else guesses.hint(name, guesses.MODULE, __all__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
     module = importlib.import_module(_HOMES[name])
     found: object = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = found

@@ -63,13 +63,9 @@ def data_of(given: object, schema: pa.Schema) -> Data:
 
 def _in_memory(given: object, schema: pa.Schema) -> pa.Table | None:
     """Return rows that are in memory as a table; None for others."""
-    if isinstance(given, pa.Table):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
-    frame = pandas_frames.arrow_table(given, schema)
-    if frame is not None:
-        return frame
+    held = _table(given, schema)
+    if held is not None:
+        return held
     if isinstance(given, Mapping):
         given = dict(given)
         if all(isinstance(each, Sequence) and not isinstance(each, str) for each in given.values()):
@@ -80,6 +76,15 @@ def _in_memory(given: object, schema: pa.Schema) -> pa.Table | None:
     if isinstance(given, list | tuple) and all(isinstance(each, Mapping) for each in given):
         return _of_rows(given, schema)
     return None
+
+
+def _table(given: object, schema: pa.Schema) -> pa.Table | None:
+    """Return a table or batch of Arrow, or a data frame of pandas, as a table; None for others."""
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, pa.RecordBatch):
+        return pa.Table.from_batches([given])
+    return pandas_frames.arrow_table(given, schema)
 
 
 def _of_rows(rows: Sequence[Mapping[object, object]], schema: pa.Schema) -> pa.Table:
@@ -150,13 +155,9 @@ def _batches(given: Iterable[object], schema: pa.Schema) -> Iterator[pa.RecordBa
 
 def _piece(given: object, schema: pa.Schema) -> pa.Table:
     """Return some of the rows of an iterator."""
-    if isinstance(given, pa.Table):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
-    frame = pandas_frames.arrow_table(given, schema)
-    if frame is not None:
-        return frame
+    held = _table(given, schema)
+    if held is not None:
+        return held
     if isinstance(given, columns.ArrowStream):
         return pa.table(given)
     raise errors.InvalidInputError(

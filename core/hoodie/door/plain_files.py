@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie.engine import ahead
 from hoodie.filegroup import parquet_reading
-from hoodie.model import partition_columns
+from hoodie.model import files, partition_columns
 from hoodie.read import tasks
 from hoodie.storage import protocol, uris
 
@@ -48,8 +48,8 @@ def paths(
         return [None] * len(wanted)
 
     def path(task: tasks.ReadTask) -> str | None:
-        base_file = task.file_slice.base_file
-        if base_file is None or not _is_alone(task):
+        base_file = _whole(task)
+        if base_file is None:
             return None
         found = f"/{place.path}/{base_file.path}"
         if not _PATTERNS.isdisjoint(found):
@@ -61,11 +61,13 @@ def paths(
     return list(ahead.results(path, wanted, threads))
 
 
-def _is_alone(task: tasks.ReadTask) -> bool:
-    """Return whether the rows of a slice are those of its base file."""
+def _whole(task: tasks.ReadTask) -> files.BaseFile | None:
+    """Return the base file of a slice if that has its rows; None otherwise."""
     found = task.file_slice
     is_changed = found.is_changed and not task.query.is_read_optimized
-    return found.base_file is not None and not found.base_file.is_skeleton and not is_changed
+    if found.base_file is None or found.base_file.is_skeleton or is_changed:
+        return None
+    return found.base_file
 
 
 def _is_stored(task: tasks.ReadTask, stored: pa.Schema) -> bool:

@@ -164,7 +164,7 @@ class Scan:
         computed = ", ".join(exact.get(each, _quoted(each)) for each in self._schema.names)
         try:
             found = connection.from_parquet(paths, hive_partitioning=False).project(computed)
-        except _extra("duckdb").PermissionException:  # As one that was told to open no files.
+        except _extra("duckdb").PermissionException:  # It may not open files.
             connection.register(name, self.dataset())
             return connection
         if others is not None:

@@ -40,8 +40,8 @@ class Stream:
     Attributes:
         writer_id: Its name; empty for a writer that does not tell, such as another engine's.
         instant: Its requested time, for messages; empty for a stream that is only about to begin.
-        columns: The columns it writes; None when it does not tell, which counts as all. None at
-            all for a commit without rows, beside which any other may run.
+        columns: The columns it writes; None when it does not name them, which counts as all. Empty
+            for a commit without rows, beside which any other may run.
         is_order_dependent_delete: Whether it may delete rows without an ordering value.
         mode: Its concurrency mode; None when it does not tell, and is taken to run in ours.
     """

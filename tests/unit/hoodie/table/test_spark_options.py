@@ -1,5 +1,6 @@
 """What a Spark writer of Apache Hudi is told of exactly this table."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -178,16 +179,21 @@ def test_table_that_we_do_not_write_has_none(change: dict[str, str], message: st
         spark_options.options(config, settings.ConcurrencyMode.OPTIMISTIC, LOCK)
 
 
-@pytest.mark.parametrize(("more", "expected"), [("", None), (",secondary_index_x", "true")])
-def test_writers_of_a_secondary_index_have_the_server_without_which_they_fail(
-    more: str, expected: str | None
-) -> None:
+def options_beside_record_index(more: str) -> Mapping[str, str]:
+    """Return the options for a table with a record index, and more indexes."""
     stored = {
         **table_config.to_properties(CONFIG),
         table_config.METADATA_PARTITIONS_KEY: f"files,record_index{more}",
     }
     config = table_config.from_properties(stored)
-    found = spark_options.options(config, spark_options.mode_of(config), LOCK)
+    return spark_options.options(config, spark_options.mode_of(config), LOCK)
+
+
+@pytest.mark.parametrize(("more", "expected"), [("", None), (",secondary_index_x", "true")])
+def test_writers_of_a_secondary_index_have_the_server_without_which_they_fail(
+    more: str, expected: str | None
+) -> None:
+    found = options_beside_record_index(more)
     assert found.get("hoodie.embed.timeline.server") == expected
 
 
@@ -195,12 +201,7 @@ def test_writers_of_a_secondary_index_have_the_server_without_which_they_fail(
 def test_bulk_inserts_into_a_table_with_a_secondary_index_are_not_by_rows(
     more: str, expected: str | None
 ) -> None:
-    stored = {
-        **table_config.to_properties(CONFIG),
-        table_config.METADATA_PARTITIONS_KEY: f"files,record_index{more}",
-    }
-    config = table_config.from_properties(stored)
-    found = spark_options.options(config, spark_options.mode_of(config), LOCK)
+    found = options_beside_record_index(more)
     assert found.get("hoodie.datasource.write.row.writer.enable") == expected
 
 
