@@ -209,6 +209,7 @@ NAN_POLARS = tuple(
 )
 
 
+@pytest.mark.sample(4)  # Of each parameter both values.
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize("greatest", [float("inf"), 9.0])
 @pytest.mark.parametrize("changed", [0, 3])
