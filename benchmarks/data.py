@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
 AGGREGATED = ("region", "amount", "ts", "quantity", "score")
 AGGREGATE = (
     "SELECT region, count(*) AS orders, sum(amount) AS amount, max(ts) AS ts,"
-    " sum(quantity) AS quantity, avg(score) AS score"
+    " cast(sum(quantity) AS bigint) AS quantity, avg(score) AS score"
     " FROM scanned GROUP BY region ORDER BY region"
 )
 """Touches 5 of the columns, and needs every row merged."""

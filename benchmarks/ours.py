@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks")]  # our neighbours
 
 import alone  # noqa: E402 (the path comes first)
+import duckdb  # noqa: E402
 import memory  # noqa: E402
 import pyarrow as pa  # noqa: E402
-import pyarrow.compute as pc  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
-from data import AGGREGATED, Inputs, Workload, schema_of  # noqa: E402
+from data import AGGREGATE, AGGREGATED, Inputs, Workload, schema_of  # noqa: E402
 from steps import Measured  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
@@ -94,7 +94,7 @@ class LocalSubject:
 
     def aggregate(self) -> object:
         """Evaluate the aggregate."""
-        return aggregated(self._open().read(columns=list(AGGREGATED)))
+        return self.totals()
 
     def scan(self) -> object:
         """Make every row."""
@@ -124,8 +124,10 @@ class LocalSubject:
         return opened.compact(pending.requested_time, transaction(self.workload))
 
     def totals(self) -> pa.Table:
-        """Evaluate the aggregate."""
-        return aggregated(self._open().read(columns=list(AGGREGATED)))
+        """Have DuckDB evaluate the aggregate."""
+        with duckdb.connect(config={"threads": THREADS}) as connection:
+            self._open().scan(AGGREGATED).to_duckdb(connection, "scanned")
+            return connection.sql(AGGREGATE).to_arrow_table()
 
     def _open(self) -> table.Table:
         return table.open_table(str(self.path), self.env)
@@ -152,33 +154,6 @@ def write(
         stream = pa.RecordBatchReader.from_batches(schema, batches)
         options = sessions.WriteOptions(operation=operation, transaction=transaction)
         return opened.write(stream, options)
-
-
-def aggregated(rows: pa.RecordBatchReader) -> pa.Table:
-    """Evaluate the aggregate over a stream, of which a batch is held at a time."""
-    sums = [
-        ([], "count_all"),
-        ("amount", "sum"),
-        ("ts", "max"),
-        ("quantity", "sum"),
-        ("score", "sum"),
-        ("score", "count"),
-    ]
-    parts = [
-        pa.Table.from_batches([batch]).group_by("region").aggregate(sums)
-        for batch in rows
-        if batch.num_rows
-    ]
-    names = ["region", "orders", "amount", "ts", "quantity", "score", "scores"]
-    parts = [part.rename_columns(names) for part in parts]
-    whole = (
-        pa.concat_tables(parts)
-        .group_by("region")
-        .aggregate([(name, "max" if name == "ts" else "sum") for name in names[1:]])
-    )
-    whole = whole.rename_columns(names).sort_by("region")
-    average = pc.divide(whole["score"], pc.cast(whole["scores"], pa.float64()))
-    return whole.drop_columns(["score", "scores"]).append_column("score", average)
 
 
 def transaction(workload: Workload) -> manager.TransactionOptions:

@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
-import machine  # noqa: E402 (the path comes first)
+import duckdb  # noqa: E402 (the path comes first)
+import machine  # noqa: E402
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 from data import WORKLOADS, Workload, schema_of, shrunk  # noqa: E402
@@ -39,7 +40,8 @@ of clock skew. What differs: we fsync data files and timeline, Apache Hudi does 
 Spark's heap is 4 GiB on both sides; our memory on Spark has the Python workers in it. The full
 scans differ in where the rows go: nowhere, into Arrow in the caller, into parquet files; some
 workloads have the first alone. On Spark, both sides scan compacted slices by Spark's own parquet
-reader. The workload `gzip` is Apache Hudi's own defaults: gzip, Avro log blocks.
+reader. The aggregate is SQL, which Spark evaluates, and locally DuckDB. The workload `gzip` is
+Apache Hudi's own defaults: gzip, Avro log blocks.
 """
 TITLES = {ApacheHudi.name: "Apache Hudi", HoodieOnSpark.name: "Spark", Hoodie.name: "local"}
 
@@ -184,7 +186,7 @@ Commits of many writers: [COMMITS.md](COMMITS.md); of the same keys, and beside 
 Written by `benchmarks/run.py` on {datetime.now(UTC):%Y-%m-%d};
 medians of {repeat} alternating run(s).
 {machine.described()}, load {load_before:.1f} before.
-{versions}, pyarrow {pa.__version__}, numpy {np.__version__}.
+{versions}, pyarrow {pa.__version__}, DuckDB {duckdb.__version__}, numpy {np.__version__}.
 {PARITY}"""
 
 
