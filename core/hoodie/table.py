@@ -1003,7 +1003,7 @@ class Table(front.Front):
             request = index_decisions.Request(
                 (name,), secondary=of_name, is_partitioned=is_of_partitions
             )
-            refusal = index_decisions.request_refusal(request, made.config, transaction.settings)
+            refusal = index_decisions.asked_refusal(request, made.config, transaction.settings)
             if refusal is None:
                 made.build_index(
                     (name,),

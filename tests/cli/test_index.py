@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import environment, errors
+from hoodie import environment, errors, opening
 from hoodie import table as table_module
 from hoodie.cli import run_settings
 from hoodie.model import table_config
@@ -224,16 +224,33 @@ def test_table_that_other_engines_may_write_gets_an_index(
     hoodie: Run, table: Path, trips: Path
 ) -> None:
     fine(hoodie("write", table, "--input", trips, *LOCK))
-    fine(hoodie("metadata", "init", table, *LOCK))
+    fine(hoodie("metadata", "init", table, "--files-only", *LOCK))
     assert fine(hoodie("describe", table, "--json")).document["has_foreign_writers"]
     for _ in range(2):
-        built = fine(hoodie("index", "build", table, FILTERS, *LOCK, "--json")).document
-        assert built["built"] == [FILTERS]
+        built = fine(hoodie("index", "build", table, STATISTICS, *LOCK, "--json")).document
+        assert built["built"] == [STATISTICS]
         fine(hoodie("write", table, "--input", trips, *LOCK))
         fine(hoodie("metadata", "validate", table))
-        assert states(hoodie, table)[FILTERS] == "ready"
-        fine(hoodie("index", "drop", table, FILTERS, *LOCK))
-        assert states(hoodie, table)[FILTERS] == "missing"
+        assert states(hoodie, table)[STATISTICS] == "ready"
+        fine(hoodie("index", "drop", table, STATISTICS, *LOCK))
+        assert states(hoodie, table)[STATISTICS] == "missing"
+
+
+def test_bloom_filters_by_which_other_engines_miss_rows_are_not_built(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    """Of a merge-on-read table; those that it has stay."""
+    with_metadata(hoodie, table, trips)
+    fine(hoodie("index", "build", table, FILTERS, *LOCK))
+    fine(hoodie("configure", table, "--foreign-writers", *LOCK))
+    assert fine(hoodie("index", "build", table, FILTERS, *LOCK)).code == 0
+    fine(hoodie("index", "drop", table, FILTERS, *LOCK))
+    refused = hoodie("index", "build", table, FILTERS, *LOCK)
+    assert (refused.code, "leaves rows out that are in log files" in refused.err) == (21, True)
+    assert states(hoodie, table)[FILTERS] == "missing"
+    opened = opening.open_table(table)
+    with pytest.raises(errors.UnsupportedError, match="leaves rows out"):
+        opened.maintain.build_index(FILTERS)
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
@@ -249,7 +266,7 @@ def test_index_of_a_later_release_is_dropped_by_its_name(
     names = {table_config.METADATA_PARTITIONS_KEY: f"files,{other}"}
     table_properties.update(storage, names, env.clock, lambda: None)
     storage.create(f".hoodie/metadata/{other}/.hoodie_partition_metadata", b"")
-    for what in (("index", "build", table, FILTERS), ("write", table, "--input", trips)):
+    for what in (("index", "build", table, STATISTICS), ("write", table, "--input", trips)):
         refused = hoodie(*what, *LOCK)
         assert (refused.code, f"`hoodie index drop TABLE {other}`" in refused.err) == (21, True)
     assert f"dropped {other}" in fine(hoodie("index", "drop", table, other, *LOCK)).out
@@ -323,7 +340,7 @@ def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: P
     nothing = hoodie(*build, *LOCK)
     assert (nothing.code, "no index is named" in nothing.err) == (20, True)
     mode = "hoodie.write.concurrency.mode=SINGLE_WRITER"
-    alone = hoodie(*build, FILTERS, *LOCK, "--set", mode)
+    alone = hoodie(*build, STATISTICS, *LOCK, "--set", mode)
     assert (alone.code, "is built beside writers" in alone.err) == (24, True)
     for words in (("--column", "rider", FILTERS), ("--secondary", "a", "--column", "b")):
         action = "build" if "--secondary" not in words else "drop"

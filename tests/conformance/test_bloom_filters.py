@@ -159,6 +159,23 @@ def test_base_files_of_same_keys_have_the_same_footers(judge: Judge, tmp_path: P
     assert footers[0] == footers[1]
 
 
+def test_apache_hudi_misses_keys_of_log_files_by_filters_of_its_own(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """So `index_decisions.readers_refusal` has none built of such a table."""
+    path = tmp_path / "table"
+    options = INDEXED.write_options()
+    compacted = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    peer_ours.create(path, INDEXED, SCHEMA)
+    judge.write(path, rows_of(range(50), 1), options | compacted)
+    judge.write(path, rows_of(range(50, 60), 2), options)
+    where = Query(use_metadata_table=True, where="id IN ('key-001', 'key-055')")
+    assert judge.read(path, where, columns=["id"]).column("id").to_pylist() == ["key-001"]
+    all_slices = replace(where, options={"hoodie.enable.data.skipping": "false"})
+    assert judge.read(path, all_slices).num_rows == 2
+    assert peer_ours.read(path, "--where", "id = 'key-055'").num_rows == 1
+
+
 def test_bloom_index_finds_keys_by_filters_of_ours(tmp_path: Path) -> None:
     """Apache Hudi's bloom index throws where a base file has no filter in the metadata table."""
     made = replace(INDEXED, merge_on_read=False)

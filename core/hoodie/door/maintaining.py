@@ -383,14 +383,15 @@ class Maintenance:
         Raises:
             InvalidInputError: They are not built, or not in this table.
             NotFoundError: The table has no metadata table, or no such column.
+            UnsupportedError: Readers of Apache Hudi would miss rows.
             ConflictError: A process that is alive builds them.
         """
         target, service = self._job.target, self._job.writer.service_beside_writers
         request = index_decisions.Request(names, columns, secondary=secondary or {})
+        refusal = index_decisions.asked_refusal(request, target.config, service.settings)
+        if refusal is not None:
+            raise refusal
         if dry_run:
-            refusal = index_decisions.request_refusal(request, target.config, service.settings)
-            if refusal is not None:
-                raise refusal
             there = [each for each in names if each in target.config.metadata_partitions]
             new = [each for each in names if each not in there]
             return Maintained(

@@ -160,7 +160,6 @@ def request_refusal(
         request: The indexes.
         config: The table's configuration.
         write_settings: Of the process that builds.
-        is_partitioned: Whether a record index is to be one of each partition.
     """
     names = request.names
     refusal = names_refusal(names) or _partitioned_refusal(request, config)
@@ -182,6 +181,35 @@ def request_refusal(
         or _secondary_index_refusal(names, config)
         or _partition_stats_refusal(names, config)
         or _statistics_columns_refusal(request, config)
+    )
+
+
+def asked_refusal(
+    request: Request, config: table_config.TableConfig, write_settings: settings.WriteSettings
+) -> errors.HoodieError | None:
+    """Return why indexes that people ask for are not built: `request_refusal`, or for readers."""
+    refusal = request_refusal(request, config, write_settings)
+    return refusal or readers_refusal(request.names, config)
+
+
+def readers_refusal(
+    names: Sequence[str], config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    """Return why an index that is kept up would have readers of other engines miss rows.
+
+    Apache Hudi 1.2.0 leaves a file slice out if the bloom filter of its base file has no key of a
+    condition, whatever its log files have (`tests/conformance/test_bloom_filters.py`).
+    """
+    name = file_statistics.BLOOM_FILTERS
+    is_new = name in names and name not in config.metadata_partitions
+    if not is_new or config.is_copy_on_write or not config.has_foreign_writers:
+        return None
+    return errors.UnsupportedError(
+        f"{config.name} is merge-on-read, and once such a table has {name} a filter on keys by "
+        "Apache Hudi with data skipping, its default, leaves rows out that are in log files alone: "
+        f"expected {key_changes.RECORD_INDEX}, or no index for keys with buckets, which lead to "
+        "their file groups; or that no other engine uses the table (`hoodie configure "
+        "--no-foreign-writers`)"
     )
 
 

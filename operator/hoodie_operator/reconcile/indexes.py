@@ -93,7 +93,7 @@ def build_refusal(
             "metadata.enabled to true",
         )
     mode = settings.WriteSettings(concurrency=effective.mode_of(table.spec))
-    refusal = index_decisions.request_refusal(request, config, mode)
+    refusal = index_decisions.asked_refusal(request, config, mode)
     return _refused(me, refusal) or kind_refusal(me, seen, request)
 
 

@@ -8,6 +8,7 @@ import typer
 from hoodie import environment
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import indexes as views
+from hoodie.metadata import index_decisions
 from hoodie.model import expression_indexes, secondary_indexes
 from hoodie.transaction import authors
 
@@ -24,7 +25,7 @@ timeline, as of Apache Hudi. If the command breaks off, the same one finishes th
 index is given up if a key is in two file groups. In a table that other engines may write an index
 is published once no write of theirs is pending, which is waited for up to 15 minutes; it stays if
 their options for it are on (`hoodie describe --spark-options`). A merge-on-read table gets one
-secondary index there.
+secondary index there, and no bloom_filters, by which readers of Apache Hudi miss rows.
 
 `build column_stats --columns a,b` builds statistics of these columns alone, such as those that
 filters of a wide table name; without the option they are of the first 32. Statistics of other
@@ -130,6 +131,9 @@ def index(  # noqa: PLR0913 - a parameter an option
         run_settings.check_facts(run.facts, opened.config)
         shown: views.BuiltDocument | views.DroppedDocument
         if action is Action.BUILD:
+            refusal = index_decisions.readers_refusal(wanted, opened.config)
+            if refusal is not None:
+                raise refusal
             display.phase("looking for builds")
             done = opened.build_index(
                 wanted,

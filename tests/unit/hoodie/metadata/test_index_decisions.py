@@ -228,3 +228,22 @@ def test_secondary_index_is_of_a_column_of_data_files_and_of_a_type_that_is_inde
     found = index_decisions.secondary_columns_refusal(request, known, config, COLUMNS)
     assert (found is None) is (expected is None)
     assert expected is None or expected in str(found)
+
+
+SHARED = replace(CONFIG, has_foreign_writers=True)
+
+
+@pytest.mark.parametrize(
+    ("config", "names", "is_refused"),
+    [
+        (SHARED, (COLUMN_STATS, BLOOM_FILTERS), True),
+        (SHARED, (COLUMN_STATS, RECORD_INDEX), False),
+        (CONFIG, (BLOOM_FILTERS,), False),
+        (replace(SHARED, metadata_partitions=("files", BLOOM_FILTERS)), (BLOOM_FILTERS,), False),
+        (replace(SHARED, table_type=table_config.TableType.COPY_ON_WRITE), (BLOOM_FILTERS,), False),
+    ],
+)
+def test_filters_by_which_other_engines_miss_rows_of_log_files_are_not_built(
+    config: table_config.TableConfig, names: Sequence[str], is_refused: bool
+) -> None:
+    assert (index_decisions.readers_refusal(names, config) is not None) is is_refused

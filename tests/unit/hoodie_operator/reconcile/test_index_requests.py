@@ -7,7 +7,7 @@ import pytest
 
 from hoodie.contract import job_specs
 from hoodie.metadata import index_decisions
-from hoodie.model import instants, settings, table_config
+from hoodie.model import instants, table_config
 from hoodie_operator.api import index_request, kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.cluster.control import statuses
@@ -315,23 +315,28 @@ def test_table_that_cannot_have_the_index_is_named_and_looked_at_again(
     assert here.condition(key)[0] == ("Stalled" if edits else "Building")
 
 
-def test_table_that_other_engines_may_write_is_refused_or_built_as_the_core_decides() -> None:
+def test_table_that_other_engines_may_write_has_its_writers_asked_for_the_index() -> None:
+    here = Indexed()
+    here.change_stored(has_foreign_writers=True)
+    key = here.ask(indexes=[NAMES[0]])
+    assert here.condition(key)[0] == "Building"
+    assert here.status(key).condition(Type.EXTERNAL_WRITERS) is not None
+    here.see()
+    assert here.condition(key)[0] == "Building"
+    assert here.status(key).condition(Type.EXTERNAL_WRITERS) is None
+
+
+def test_index_by_which_other_engines_miss_rows_is_refused_as_the_core_says() -> None:
     here = Indexed()
     here.change_stored(has_foreign_writers=True)
     config = here.tables[here.uid(here.table_key)].config
     assert config is not None
-    mode = settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING)
-    refusal = index_decisions.request_refusal(index_decisions.Request(NAMES), config, mode)
     key = here.ask()
-    if refusal is not None:
-        assert here.condition(key) == ("Stalled", "IndexRefused", str(refusal))
-        assert not here.actions()
-    else:
-        assert here.condition(key)[0] == "Building"
-        assert here.status(key).condition(Type.EXTERNAL_WRITERS) is not None
+    refusal = index_decisions.readers_refusal(NAMES, config)
+    assert here.condition(key) == ("Stalled", "IndexRefused", str(refusal))
+    assert not here.actions()
     here.see()
     assert here.condition(key)[0] == "Building"
-    assert here.status(key).condition(Type.EXTERNAL_WRITERS) is None
 
 
 def test_table_of_a_single_writer_is_refused() -> None:
