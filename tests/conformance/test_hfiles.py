@@ -1,14 +1,13 @@
 """HFiles: bytes beside those of Apache Hudi's writer, and what its reader makes of ours."""
 
-import zlib
 from pathlib import Path
 
 import pytest
 
-from hoodie.format import hfile_blocks
 from hoodie.format.hfile_blocks import Compression
 from hoodie.format.hfile_reading import Reader
 from hoodie.format.hfile_writing import Options
+from support.peer import peer_hfiles
 from support.peer.judge import Judge
 from support.peer.peer_hfiles import PeerHFiles
 from support.tables.hfiles import Pairs, hfile, leveled, pairs_of
@@ -42,9 +41,7 @@ def test_our_bytes_are_those_of_apache_hudi(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Compressed ones, too, where we use the same zlib as Java.
-    monkeypatch.setattr(hfile_blocks, "isal_zlib", zlib)
-    monkeypatch.setattr(hfile_blocks, "_GZIP_LEVEL", 6)
+    peer_hfiles.compress_as_java(monkeypatch)
     options = Options(created_ms=1, compression=compression, block_bytes=64 * 1024)
     peer.write(tmp_path / "theirs.hfile", FILES[name], options, INFO, META)
     ours = hfile(

@@ -17,7 +17,7 @@ import pytest
 
 from hoodie.format.hfile_reading import Reader
 from hoodie.format.hfile_writing import Options
-from support.peer import peer_metadata
+from support.peer import peer_hfiles, peer_metadata
 from support.peer.judge import Judge, Query
 from support.peer.peer_cases import SCHEMA, row
 from support.peer.peer_hfiles import PeerHFiles
@@ -115,7 +115,10 @@ def test_we_read_each_hfile_as_apache_hudi_does(
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
-def test_we_write_each_hfile_as_apache_hudi_did(partition: str, table: Path) -> None:
+def test_we_write_each_hfile_as_apache_hudi_did(
+    partition: str, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer_hfiles.compress_as_java(monkeypatch)
     for content in contents(table, partition):
         created = Reader.over("theirs", content).file_info["hfile.CREATE_TIME_TS"]
         options = Options(created_ms=int.from_bytes(created, "big"))

@@ -1,16 +1,26 @@
 """HFiles by Apache Hudi's own reader and writer, without a table around them."""
 
 import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from hoodie.format import hfile_blocks
 from hoodie.format.hfile_writing import Options
 from support.peer.judge import Judge
 
 Pairs = Sequence[tuple[bytes, bytes]]
 
 _LENGTH = struct.Struct(">i")
+
+
+def compress_as_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have HFiles compressed by zlib, as Java compresses them, and not by ISA-L."""
+    monkeypatch.setattr(hfile_blocks, "isal_zlib", zlib)
+    monkeypatch.setattr(hfile_blocks, "_GZIP_LEVEL", 6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
