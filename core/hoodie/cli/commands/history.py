@@ -25,6 +25,9 @@ EXAMPLES = """Examples:
   hoodie history /data/trips --key 4711
   hoodie history /data/trips --key 4711 --partition city=Oslo --columns fare,tip
   hoodie history /data/orders --key 17,3 --since "2026-11-21 09:30" --json
+  hoodie history /data/orders --key 17,3 --since "3 days ago"
+
+`hoodie read --help` has the forms of times, under --as-of.
 """
 
 
