@@ -37,8 +37,8 @@ requested time then, and no write is found that another engine completes below i
 
 With --cdc each change of each write comes, in the order in which the writes completed: op (i, u,
 d), ts_ms (the requested time of the write), record_key, partition_path, and the rows before and
-after, which need --json or a .parquet file. Without a position it begins with the first write. A
-table that was created with --change-data is read faster; all others can be read as well.
+after, which CSV has as JSON. Without a position it begins with the first write. A table that was
+created with --change-data is read faster; all others can be read as well.
 """
 EXAMPLES = """Examples:
 
