@@ -16,7 +16,7 @@ from typing import Self
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import guesses, writers
+from hoodie.door import guesses
 from hoodie.model import commits, predicates, schemas, table_config
 from hoodie.storage import protocol
 
@@ -30,6 +30,7 @@ with deferred.imports():
         outcomes,
         scans,
         transactions,
+        writers,
         writing,
     )
     from hoodie.model import files, instants, results, settings
@@ -54,7 +55,11 @@ class Front(ABC):
     schema: schemas.TableSchema
     _storage: protocol.Storage
     _env: environment.Environment
-    _writer: writers.Writer
+
+    @property
+    @abstractmethod
+    def _writer(self) -> writers.Writer:
+        """On whose behalf the table is changed."""
 
     @property
     @abstractmethod
