@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from hoodie import deferred, environment, errors, table
-from hoodie.door import guesses, writers
+from hoodie.door import guesses
 from hoodie.model import change_data as change_logs
 from hoodie.model import schemas, table_config
 
 with deferred.imports():
-    from hoodie.door import columns
+    from hoodie.door import columns, writers
     from hoodie.services import new_tables
 
 Choice = TypeVar("Choice")
@@ -75,6 +75,8 @@ def open_table(
     """
     place = _place(uri)
     env = environment.system(storage_options=storage_options)
+    if all(each is None for each in (writer_id, concurrency, lock, settings)):
+        return table.open_table(place, env)
     writer = writers.writer_of(
         place,
         env.random,

@@ -6,6 +6,7 @@ every change goes through a transaction of its own, so one Table serves any numb
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -17,30 +18,24 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import front, guesses, writers
+from hoodie.door import front, guesses
 from hoodie.filegroup import snapshots
 from hoodie.model import (
-    column_names,
-    commits,
-    files,
     instants,
-    key_changes,
     moments,
     partition_columns,
     predicates,
-    results,
     schemas,
-    settings,
     table_config,
 )
 from hoodie.services import definition
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, table_properties, transitions
-from hoodie.transaction import manager
 from hoodie.write import keys
 
 with deferred.imports():
     from hoodie.door import columns as arrow_columns
+    from hoodie.door import writers
     from hoodie.filegroup import past
     from hoodie.format import timeline_avro
     from hoodie.maintenance import consumers as consumer_files
@@ -64,7 +59,16 @@ with deferred.imports():
         initialising,
     )
     from hoodie.model import change_data as change_logs
-    from hoodie.model import compaction_options, file_statistics
+    from hoodie.model import (
+        column_names,
+        commits,
+        compaction_options,
+        file_statistics,
+        files,
+        key_changes,
+        results,
+        settings,
+    )
     from hoodie.read import (
         change_data,
         changed_rows,
@@ -89,7 +93,7 @@ with deferred.imports():
     )
     from hoodie.services.mirrors import values as mirrors
     from hoodie.timeline import archived, epochs, index_definitions, partition_buckets
-    from hoodie.transaction import configuration, liveness, writer_batches
+    from hoodie.transaction import configuration, liveness, manager, writer_batches
     from hoodie.transaction.locks import addresses
     from hoodie.write import replacements, sessions
 
@@ -121,11 +125,16 @@ class Table(front.Front):
                 unnamed writer.
         """
         self._storage = storage
-        self._writer = writer or writers.writer_of(storage.uri, env.random)
+        self._given_writer = writer
         self._env = env
         self.config = config
         self.schema = schema
         self._chain = chain.opened(storage, config)
+
+    @functools.cached_property
+    def _writer(self) -> writers.Writer:
+        """On whose behalf the table is changed; readers need none."""
+        return self._given_writer or writers.writer_of(self._storage.uri, self._env.random)
 
     @property
     def uri(self) -> str:

@@ -70,9 +70,10 @@ def perform(run: Run) -> None:
         name = table_config.ChainName(id=env.random.uuid())
         chained = dataclasses.replace(config, chain=name)
         table.create_table(run.spec.table_uri, chained, schema, env, _counts(work, config))
+        # Which leaves the record by which `hoodie drop` finds that the table has a HudiTable.
+        opened = opening.open_table(run.spec)
         if work.has_metadata_table:
             run.tell("making the metadata table")
-            opened = opening.open_table(run.spec)
             opened.initialise_metadata(opening.transaction_of(run.spec))
         return
     if not work.may_adopt:

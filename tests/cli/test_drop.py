@@ -76,17 +76,27 @@ def test_table_of_the_operator_stays_unless_its_hudi_table_is_said_to_be_gone(
     fine(hoodie("write", table, trips, "--writer-id", "hand"))
     storage, env = locations.open_storage(str(table)), environment.system()
     assert storage.list(layout.ATTEMPTS)
-    for action in ("compact-trips-1", "HudiTable/trips"):
-        fencing.claim(storage, authors.Author(action_id=action), env.process)
+    fencing.claim(storage, authors.Author(action_id="HudiTable/trips"), env.process)
     before = files_of(table)
     shown = fine(hoodie("drop", table, "--dry-run"))
-    assert "note: the operator has run actions on it (HudiTable/trips and 1 more)." in shown.err
+    assert "note: the operator manages it, or did, as HudiTable trips." in shown.err
     refused = hoodie("drop", table, "--name", "table")
     assert refused.code == 20
-    assert "is not deleted: the operator has run actions on it" in refused.err
-    assert "Delete its HudiTable, with deletionPolicy Delete; if there is none" in refused.err
+    assert "is not deleted: the operator manages it, or did" in refused.err
+    assert "Delete that, with deletionPolicy Delete; if it is gone" in refused.err
     assert files_of(table) == before
     fine(hoodie("drop", table, "--name", "table", "--unmanaged"))
+    assert not table.exists()
+
+
+def test_records_of_writers_and_actions_do_not_keep_a_table(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    fine(hoodie("write", table, trips, "--writer-id", "hand"))
+    storage, env = locations.open_storage(str(table)), environment.system()
+    fencing.claim(storage, authors.Author(action_id="compact-trips-1"), env.process)
+    assert len(storage.list(layout.ATTEMPTS)) == 2
+    fine(hoodie("drop", table, "--name", "table"))
     assert not table.exists()
 
 

@@ -156,8 +156,81 @@ def test_rows_that_do_not_fit_go_to_a_file(hoodie: Run, tmp_path: Path) -> None:
     assert told[6]["problem"] == "is null, expected a value"
     again = hoodie(*write, "--reject-file", rejects)
     assert (again.code, "is there already" in again.err) == (20, True)
-    other = hoodie("write", table, put(tmp_path / "a.json", "{}"), "--reject-file", tmp_path / "r")
-    assert (other.code, "--reject-file is an option of CSV" in other.err) == (20, True)
+    other = hoodie("write", table, put(tmp_path / "a.parquet", ""), "--reject-file", tmp_path / "r")
+    assert (other.code, "--reject-file is an option of CSV and JSON" in other.err) == (20, True)
+
+
+BAD_OBJECTS = [
+    ('{"id": 1, "n": 1, "tags": ["a"]}', None),
+    ('{"id": 2, "n": "x"}', "n"),
+    ('{"id": 3, "n"', ""),
+    ('{"id": "y", "n": 1.5}', "id"),
+    ("", "no row"),
+    ('{"id": 5, "m": 1}', ""),
+    ("[7]", ""),
+    ('{"n": 1}', "id"),
+    ('{"id": 6, "id": 6}', ""),
+    ('{"id": 7, "tags": [1, {}]}', "tags"),
+    ('{"id": 8, "day": "2020-02-30"}', "day"),
+    ('{"id": 9, "n": null, "day": "2020-02-29"}', None),
+]
+
+
+@pytest.mark.parametrize("is_array", [False, True], ids=["lines", "array"])
+def test_objects_that_do_not_fit_go_to_a_file(
+    hoodie: Run, tmp_path: Path, *, is_array: bool
+) -> None:
+    rows = [row for row in BAD_OBJECTS if not is_array or row[0] not in ("", BAD_OBJECTS[2][0])]
+    texts = [text for text, _ in rows]
+    content = "[" + ",\n".join(texts) + "]" if is_array else "\n".join(texts)
+    table, bad, rejects = tmp_path / "t", put(tmp_path / "bad.json", content), tmp_path / "rejects"
+    good = put(tmp_path / "good.json", '{"id": 0, "n": 0, "tags": ["a"], "day": "2020-01-01"}')
+    create = ("--create", "--record-key", "id", "--columns", "n int, day date")
+    fine(hoodie("write", table, good, *create))
+    write = ("write", table, bad)
+    refused = hoodie(*write)
+    assert (refused.code, "bad.json: " in refused.err) == (20, True)
+    done = fine(hoodie(*write, "--reject-file", rejects, "--json"))
+    told = [row for row in rows if row[1] != "no row"]
+    expected = {number: column for number, (_, column) in enumerate(told, 1) if column is not None}
+    assert (done.document["rejected"], done.document["records"]) == (len(expected), 2)
+    assert sorted(row["id"] for row in fine(hoodie("read", table, "--json")).rows) == [0, 1, 9]
+    with rejects.open(newline="") as stream:
+        found = {int(row["row"]): row for row in csv.DictReader(stream)}
+    assert {number: row["column"] for number, row in found.items()} == expected
+    assert found[2]["problem"].startswith("has the value 'x', expected one of type int32")
+    assert json.loads(found[2]["line"])["n"] == "x"
+    assert (
+        "'m'" in found[next(n for n, (text, _) in enumerate(told, 1) if '"m"' in text)]["problem"]
+    )
+
+
+def test_array_that_breaks_off_is_refused(hoodie: Run, tmp_path: Path) -> None:
+    bad = put(tmp_path / "bad.json", '[{"id": 1}, {"id": 2, "n}, {"id": 3}]')
+    answer = hoodie(
+        *("write", tmp_path / "t", bad, "--create", "--record-key", "id"),
+        *("--columns", "id long", "--reject-file", tmp_path / "rejects"),
+    )
+    assert (answer.code, "row 2 is not JSON: " in answer.err) == (20, True)
+
+
+def test_json_column_of_several_types_is_one_of_texts(hoodie: Run, tmp_path: Path) -> None:
+    lines = '{"id": 1, "zip": 12345, "n": 1}\n{"id": 2, "zip": "01234", "n": 2}\n{"id": 3}\n'
+    more = '{"id": 4, "zip": 1.50}\n{"id": 5, "zip": {"a": [true]}}\n{"id": 6, "zip": false}\n'
+    table = tmp_path / "t"
+    first = put(tmp_path / "a.json", lines)
+    fine(hoodie("write", table, first, "--create", "--record-key", "id"))
+    fine(hoodie("write", table, put(tmp_path / "b.json", more)))
+    rows = fine(hoodie("read", table, "--json")).rows
+    assert {row["id"]: row["zip"] for row in rows} == {
+        1: "12345",
+        2: "01234",
+        3: None,
+        4: "1.50",
+        5: '{"a": [true]}',
+        6: "false",
+    }
+    assert {row["id"]: row["n"] for row in rows if row["n"]} == {1: 1, 2: 2}
 
 
 def test_what_all_rows_fit_makes_no_file_of_rejects(hoodie: Run, tmp_path: Path) -> None:

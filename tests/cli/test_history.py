@@ -1,5 +1,6 @@
 """`hoodie history`."""
 
+import re
 from pathlib import Path
 
 from support.tables.command_line import TRIPS, Answer, Run, put
@@ -17,7 +18,9 @@ def test_what_became_of_a_row(hoodie: Run, table: Path, trips: Path, tmp_path: P
     fine(hoodie("delete", table, "--where", "id = 'a'"))
     shown = fine(hoodie("history", table, "--key", "a", "--columns", "city,fare"))
     lines = shown.out.splitlines()[1:]
-    assert [line.split()[0] for line in lines[1:]] == sorted(line.split()[0] for line in lines[1:])
+    instants = [re.search(r"\b\d{17}\b", line) for line in lines[1:]]
+    assert [each and each[0] for each in instants] == sorted(each[0] for each in instants if each)
+    assert all(" ago" in line or "just now" in line for line in lines[1:])
     assert "inserted  city: Rome, fare: 10.5" in lines[1]
     assert "updated   city: Rome → Oslo, fare: 10.5 → 11.0" in lines[2]
     assert "delete " in lines[3]

@@ -27,12 +27,25 @@ def test_table_is_read_as_it_was(hoodie: Run, table: Path, trips: Path) -> None:
     assert "had no commit yet as of 20130101000000000" in nothing.err
 
 
+def test_times_relative_to_now_are_taken(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    whole = fine(hoodie("read", table, "--json")).rows
+    assert fine(hoodie("read", table, "--json", "--as-of", "now")).rows == whole
+    assert not fine(hoodie("read", table, "--json", "--as-of", "2 hours ago")).rows
+    assert len(fine(hoodie("changes", table, "--json", "--since", "yesterday")).rows) == len(whole)
+    history = fine(hoodie("history", table, "--key", "a", "--since", "3 days ago", "--json"))
+    assert len(history.rows) == 1
+    assert fine(hoodie("count", table, "--as-of", "a week ago")).out.strip() == "0 rows"
+
+
 def test_moments_that_are_none_are_refused(hoodie: Run, table: Path, trips: Path) -> None:
     fine(hoodie("write", table, "--input", trips))
     future = hoodie("read", table, "--as-of", "9000-01-01")
     assert future.code == 20
     assert "is in the future of the table" in future.err
-    assert hoodie("read", table, "--as-of", "yesterday").code == 20
+    soon = hoodie("read", table, "--as-of", "soon")
+    assert soon.code == 20
+    assert "16 min ago or yesterday 14:30" in soon.err
     assert hoodie("read", table, "--as-of", "savepoint:20130101000000000").code == 22
     usage = hoodie("read", table, "--as-of-columns", "then")
     assert usage.code == 2

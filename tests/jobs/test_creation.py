@@ -9,6 +9,8 @@ from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.format import properties
 from hoodie.model import settings, table_config
+from hoodie.services import dropping
+from hoodie.storage import locations
 from support.tables.job_workshop import Workshop
 
 
@@ -28,6 +30,17 @@ def test_table_with_a_metadata_table_has_it_before_its_first_commit(tmp_path: Pa
     assert workshop.table().metadata_status().problem is None
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     assert workshop.table().explain_read().has_metadata_table
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["created", "adopted"])
+def test_table_shows_which_hudi_table_made_or_adopted_it(tmp_path: Path, *, is_there: bool) -> None:
+    workshop = Workshop(tmp_path)
+    if is_there:
+        workshop.create()
+    spec = workshop.spec(job_specs.CreateTable())
+    workshop.run(replace(spec, writer_id=None, action_id="HudiTable/trips"))
+    files = locations.open_storage(workshop.uri).list("", is_recursive=True)
+    assert dropping.hudi_tables(files) == ["trips"]
 
 
 def test_what_a_killed_creation_left_is_no_hindrance(tmp_path: Path) -> None:

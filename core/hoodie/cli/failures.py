@@ -45,38 +45,6 @@ _HINTS = {
     errors.StorageError.kind: ("fix the storage problem above, or retry if it looks temporary"),
 }
 
-
-_INSTANCE_METADATA = r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal"
-_STORAGE_HINTS = (
-    (
-        re.compile(rf"S3 error.*({_INSTANCE_METADATA})"),
-        (
-            "no credentials were found: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
-            "AWS_REGION, and AWS_SESSION_TOKEN for temporary ones; or AWS_SKIP_SIGNATURE=true for "
-            "a public bucket"
-        ),
-    ),
-    (
-        re.compile(rf"GCS error.*({_INSTANCE_METADATA})"),
-        (
-            "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a "
-            "service account"
-        ),
-    ),
-    (
-        re.compile(rf"Azure error.*({_INSTANCE_METADATA})"),
-        (
-            "no credentials were found: set AZURE_STORAGE_ACCOUNT_KEY, or AZURE_STORAGE_CLIENT_ID, "
-            "AZURE_STORAGE_CLIENT_SECRET and AZURE_STORAGE_TENANT_ID"
-        ),
-    ),
-    (
-        re.compile(r"http://.*builder error"),
-        "an endpoint without TLS has to be allowed: set AWS_ALLOW_HTTP=true",
-    ),
-)
-"""What is wrong where a store's library asks a machine for credentials that has none, and so on."""
-
 _PARSER_WORDS = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
@@ -141,7 +109,7 @@ def of(error: BaseException) -> Failure:
             return Failure(
                 kind=error.kind,
                 message=_told(str(error)) or error.kind,
-                hint=_hint(error),
+                hint=_HINTS.get(error.kind, ""),
                 exit_code=error.exit_code,
             )
         case typer.TyperException():
@@ -174,14 +142,6 @@ def of(error: BaseException) -> Failure:
                 exit_code=errors.EXIT_INTERNAL,
                 trace=texts.redacted("".join(traceback.format_exception(error))),
             )
-
-
-def _hint(error: errors.HoodieError) -> str:
-    if isinstance(error, errors.StorageError):
-        for pattern, hint in _STORAGE_HINTS:
-            if pattern.search(str(error)):
-                return hint
-    return _HINTS.get(error.kind, "")
 
 
 def _told(message: str) -> str:

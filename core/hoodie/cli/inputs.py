@@ -201,25 +201,26 @@ def rows(
         source: How to read them.
         schema: The table's columns, with those that the files add.
         config: The table's.
-        rejects: Takes rows of CSV that do not fit; None makes errors of them.
+        rejects: Takes rows of CSV and JSON that do not fit; None makes errors of them.
 
     Raises:
         NotFoundError: A file does not exist.
         InvalidInputError: A file is not of its format, or does not fit the table.
     """
+    # What JSON carries is known once all of it is read.
     is_json = source.format is input_sources.SourceFormat.JSON
+    is_carried = is_json and config.has_partial_updates
     if rejects is not None:
-        if source.format is not input_sources.SourceFormat.CSV:
+        if source.format is input_sources.SourceFormat.PARQUET:
             raise errors.InvalidInputError(
-                f"--reject-file is an option of CSV, and the input is {source.format.value}"
+                "--reject-file is an option of CSV and JSON, and the input is parquet"
             )
         needed = _needed(config)
         strict = pa.schema(
             [field.with_nullable(field.nullable and field.name not in needed) for field in schema]
         )
-        return local_files.stream(files, source, strict, rejects)
-    # What JSON carries is known once all of it is read.
-    is_carried = is_json and config.has_partial_updates
+        fitting = local_files.stream(files, source, strict, rejects)
+        return carried(fitting.read_all(), source, config) if is_carried else fitting
     if is_carried or sum(map(local_files.size_bytes, files)) <= _BYTES_AT_ONCE:
         return carried(local_files.read(files, source, schema), source, config)
     return local_files.stream(files, source, schema)

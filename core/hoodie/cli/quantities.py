@@ -1,9 +1,7 @@
 """Numbers, sizes and durations as people read them."""
 
-import re
-
 from hoodie import errors
-from hoodie.model import instants, time_zones
+from hoodie.model import instants, relative_times, time_zones
 
 _BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
@@ -11,8 +9,6 @@ _SHORT_S = 10
 _MINUTE_S = 60
 _HOUR_S = 3600
 _DAY_S = 24 * 3600
-_DURATION = re.compile(r"(?P<count>\d{1,9})(?P<unit>[smhd])", re.ASCII)
-_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def size_text(size_bytes: int) -> str:
@@ -83,17 +79,17 @@ def ago_of(time: str | None, zone: time_zones.TimeZone, now_ms: int) -> str:
 
 
 def duration_ms(text: str) -> int:
-    """Return the milliseconds of a duration such as `90s`, `15m`, `36h` or `7d`.
+    """Return the milliseconds of a duration such as `90s`, `36h`, `7d` or `2 weeks`.
 
     Raises:
         InvalidInputError: It has another form.
     """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
+    found_ms = relative_times.span_ms(text)
+    if found_ms is None:
         raise errors.InvalidInputError(
             f"{text!r} is not a duration, expected a whole number with s, m, h or d, such as 7d"
         )
-    return int(match["count"]) * _UNITS_MS[match["unit"]]
+    return found_ms
 
 
 def elapsed_ms(requested_time: str, completion_time: str | None) -> int | None:

@@ -1,10 +1,10 @@
-"""The file of `hoodie write --reject-file`: rows of CSV that do not fit, each with the reason.
+"""The file of `hoodie write --reject-file`: rows that do not fit, each with the reason.
 
     file,row,column,problem,line
     trips.csv,17,fare,"has the value 'x', expected one of type double","{""fare"": ""x""}"
 
-Rows count from 1, without the header. The line is the row's text if it has another number of fields
-than the others, and else its fields as JSON.
+Rows count from 1, without a header and empty lines. The line is the row's text if it has another
+number of fields than the others, or is no object of JSON, and else its fields as JSON.
 """
 
 import csv
@@ -50,7 +50,7 @@ class RejectFile:
             self._stream.close()
 
     def add_malformed(self, file: str, number: int, text: str, problem: str) -> None:
-        """Reject a row that has another number of fields than the others.
+        """Reject a row that has another number of fields than the others, or is no JSON object.
 
         Args:
             file: Its file.
@@ -69,7 +69,7 @@ class RejectFile:
             number: How many rows come before it, without those that are malformed.
             column: The table's column.
             problem: What is wrong.
-            fields: The row's texts by column.
+            fields: The row's fields by column.
         """
         skipped = self._skipped.get(file, [])
         # Of the malformed rows those come before it that have no more others before them.

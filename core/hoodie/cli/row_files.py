@@ -62,7 +62,7 @@ def write_file(rows: pa.RecordBatchReader, path: str, told: Progress) -> int:
     """Write all rows to a file, whose name tells the format; return their number.
 
     Raises:
-        UnsupportedError: A column's type has no form in that format.
+        UnsupportedError: Bytes are no text, which CSV cannot hold.
         StorageError: The file cannot be written.
     """
     place = Path(path)
@@ -89,7 +89,7 @@ def write_standard_output(rows: pa.RecordBatchReader, told: Progress, *, is_json
 
     Raises:
         BrokenPipeError: Whoever read it is gone.
-        UnsupportedError: A column's type has no form in CSV.
+        UnsupportedError: Bytes are no text, which CSV cannot hold.
         StorageError: It cannot be written to.
     """
     stream = sys.stdout.buffer
@@ -109,15 +109,16 @@ def write_csv(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> i
     """Write rows as CSV, and return their number.
 
     Null is the empty field, an empty text is "", a float that is no number NaN, as who reads CSV
-    most often expects it. Bytes are the text that they are, as CSV input has them.
+    most often expects it. Bytes are the text that they are, as CSV input has them; nested values
+    are JSON, as `write_json_lines` has it.
 
     Raises:
-        UnsupportedError: A column's type has no form in CSV, or bytes are no text.
+        UnsupportedError: Bytes are no text.
     """
-    _check_flat(rows.schema)
     count = 0
-    with csv.CSVWriter(stream, rows.schema) as writer:
-        for batch in rows:
+    nothing = pa.RecordBatch.from_pylist([], schema=rows.schema)
+    with csv.CSVWriter(stream, _flat(nothing).schema) as writer:
+        for batch in map(_flat, rows):
             _check_texts(batch)
             if _has_nan(batch):
                 # The writer has one spelling for it, and no way to choose another.
@@ -216,11 +217,10 @@ def _write_parquet(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress)
     return count
 
 
-def _check_flat(schema: pa.Schema) -> None:
-    for field in schema:
+def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with the JSON texts of nested values."""
+    for index, field in enumerate(batch.schema):
         if pa.types.is_nested(field.type):
-            raise errors.UnsupportedError(
-                f"column {field.name!r} of type {field.type} cannot be written as CSV, expected "
-                "parquet "
-                "output, or JSON lines by --json"
-            )
+            texts = json_lines.values(batch.column(index))
+            batch = batch.set_column(index, field.with_type(pa.string()), texts)
+    return batch

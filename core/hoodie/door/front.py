@@ -16,7 +16,7 @@ from typing import Self
 import pyarrow as pa
 
 from hoodie import deferred, environment, errors
-from hoodie.door import guesses, writers
+from hoodie.door import guesses
 from hoodie.model import commits, predicates, schemas, table_config
 from hoodie.storage import protocol
 
@@ -30,6 +30,7 @@ with deferred.imports():
         outcomes,
         scans,
         transactions,
+        writers,
         writing,
     )
     from hoodie.model import files, instants, results, settings
@@ -54,7 +55,11 @@ class Front(ABC):
     schema: schemas.TableSchema
     _storage: protocol.Storage
     _env: environment.Environment
-    _writer: writers.Writer
+
+    @property
+    @abstractmethod
+    def _writer(self) -> writers.Writer:
+        """On whose behalf the table is changed."""
 
     @property
     @abstractmethod
@@ -138,7 +143,8 @@ class Front(ABC):
                 None for all without them.
             where: Rows to return: a text of SQL (`"city = 'Oslo' and fare > 5"`), an expression of
                 `pyarrow.compute`, or triples (`[("city", "=", "Oslo")]`), all of which are true.
-            as_of: An instant, `savepoint:INSTANT`, or a time such as `2026-11-20 12:00`.
+            as_of: An instant, `savepoint:INSTANT`, or a time such as `2026-11-20 12:00` or
+                `2 hours ago`.
             read_optimized: Read base files alone: faster, without what is still in logs.
             limit: So many rows at most, any of them.
 
@@ -147,6 +153,7 @@ class Front(ABC):
             NotFoundError: A column is named that is not there; or there is no such savepoint.
             GoneError: Files of that moment were cleaned, or a restore took it back.
         """
+        as_of = self._fixed(as_of)
         wanted = scans.Wanted(
             columns=columns,
             where=where,
@@ -185,10 +192,17 @@ class Front(ABC):
         Raises:
             HoodieError: As `scan`.
         """
+        as_of = self._fixed(as_of)
         pinned = self.pinned(is_read_optimized=read_optimized, as_of=as_of)
         wanted = scans.Wanted(as_of=as_of, read_optimized=read_optimized)
         source = replace(self._source(as_of), explain=pinned)
         return scans.scan(source, wanted, pinned).dataset()
+
+    def _fixed(self, as_of: travel.Given | None) -> travel.AsOf | None:
+        """Return a moment that is the same in all steps of a read."""
+        if as_of is None:
+            return None
+        return travel.fixed(as_of, self.config, self._env.clock.now_ms())
 
     def _source(self, as_of: travel.Given | None) -> scans.Source:
         columns = self.schema.arrow if as_of is None else self.columns_of("file", as_of)

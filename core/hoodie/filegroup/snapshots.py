@@ -31,12 +31,13 @@ from typing import Self, TypeVar
 from hoodie import deferred, errors
 from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
-from hoodie.model import commits, files, instants, moments, plans, sent_times, table_config
+from hoodie.model import commits, files, instants, moments, sent_times, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, contents, transitions
 
 with deferred.imports():
     from hoodie.filegroup import log_scanning, metadata_listing, metadata_table
+    from hoodie.model import plans
     from hoodie.timeline import archived, partition_buckets
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)

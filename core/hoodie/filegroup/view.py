@@ -8,15 +8,21 @@ One deviation, in which Apache Hudi hides rows: its non-blocking writers write i
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.
 """
 
+from __future__ import annotations
+
 import copy
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, Self, TypeVar
 
+from hoodie import deferred
 from hoodie.filegroup import listing, slicing
-from hoodie.model import files, instants, plans
+from hoodie.model import files, instants
 from hoodie.timeline import active
+
+with deferred.imports():
+    from hoodie.model import plans
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 

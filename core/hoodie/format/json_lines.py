@@ -33,7 +33,7 @@ def encode(batch: pa.RecordBatch) -> bytes:
 def _encode(batch: pa.RecordBatch) -> bytes:
     parts: list[pa.Array | str] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        parts += [f"{',' if parts else '{'}{_key(name)}", pc.fill_null(_texts(column), _NULL)]
+        parts += [f"{',' if parts else '{'}{_key(name)}", pc.fill_null(values(column), _NULL)]
     lines = pc.binary_join_element_wise(*parts, "}\n", "")
     # The values of a text column lie one behind the other, so its bytes are the lines.
     content: bytes = lines.buffers()[2].to_pybytes()
@@ -46,7 +46,7 @@ def objects(batch: pa.RecordBatch) -> pa.Array:
     Maps are objects.
     """
     fields = [
-        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", _texts(column, "lossy"), ""), "")
+        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", values(column, "lossy"), ""), "")
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     joined = pc.binary_join_element_wise(*fields, "")
@@ -57,8 +57,8 @@ def _key(name: str) -> str:
     return f"{json.dumps(name, ensure_ascii=False)}:"
 
 
-def _texts(column: pa.Array, maps: str | None = None) -> pa.Array:
-    """Return the values as JSON; null where there is none.
+def values(column: pa.Array, maps: str | None = None) -> pa.Array:
+    """Return the values of a column as JSON texts; null where there is none.
 
     Args:
         column: The values.

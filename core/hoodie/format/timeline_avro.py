@@ -6,12 +6,17 @@ version 1 full paths. Maps are never null, and an operation is the constant's na
 What a writer of 1.0.0 or later leaves out is read as null.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 
-from hoodie import errors
+from hoodie import deferred, errors
 from hoodie.format import avro_container, avro_values, file_names, timeline_schemas
 from hoodie.format.avro_container import CONTENT_BYTES_MAX
-from hoodie.model import commits, files, plans
+from hoodie.model import commits, files
+
+with deferred.imports():
+    from hoodie.model import plans
 
 _COMPACTION_PLAN_VERSION = 2
 _HEAD = frozenset(("operationType", "extraMetadata", "compacted"))

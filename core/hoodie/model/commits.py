@@ -4,15 +4,21 @@ Source: `HoodieCommitMetadata.avsc`, `HoodieWriteStat.avsc` (1.2.0). Their Avro 
 `hoodie.format.timeline_avro`; here is the part that anything of ours reads or sets.
 """
 
+from __future__ import annotations
+
 import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
-from hoodie.model import files, key_changes
-from hoodie.model.file_statistics import ColumnStatistics
+from hoodie import deferred
+from hoodie.model import files
+
+with deferred.imports():
+    from hoodie.model import file_statistics, key_changes
 
 SCHEMA_KEY = "schema"
 """Extra metadata key: Avro JSON of the write schema, without meta columns. Never left out."""
@@ -146,7 +152,7 @@ class WriteStat:
     prev_base_file: str | None = None
     lost: int = 0
     change_data: tuple[ChangeDataLog, ...] = ()
-    statistics: tuple[ColumnStatistics, ...] = ()
+    statistics: tuple[file_statistics.ColumnStatistics, ...] = ()
     keys: key_changes.KeyChanges | None = None
     pairs: Mapping[str, key_changes.KeyChanges] = field(default_factory=dict)
 
@@ -186,7 +192,7 @@ class Absent:
     keys: pa.Array
 
 
-Written = WriteStat | Untouched | Absent | key_changes.LookedUp
+Written: TypeAlias = "WriteStat | Untouched | Absent | key_changes.LookedUp"
 """What a task returns of each file group that its rows are of, and of keys that it looked up."""
 
 

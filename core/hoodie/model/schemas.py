@@ -15,8 +15,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.model import avro_types, column_names, settings
+from hoodie import deferred, errors
+from hoodie.model import avro_types, column_names
+
+with deferred.imports():
+    from hoodie.model import settings
 
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"

@@ -4,6 +4,7 @@
     a savepoint     `savepoint:` and the instant of the commit that it keeps
     a time          2026-11-28, 2026-11-28 06:32:19.123, with or without `T`, with an offset such as
                     +01:00 or Z; without one as clocks show it in the time zone of the timeline
+    a relative time 16 min ago, yesterday 14:30 (`model.relative_times`)
     other digits    a time of the timeline, such as a completion time
 
 All of these become one completion time, up to which writes count (`model.moments`). By Apache
@@ -15,11 +16,11 @@ it is refused, whether it has an offset or not: instants on the timeline are sti
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from hoodie import errors
-from hoodie.model import instants, moments, table_config
+from hoodie.model import instants, moments, relative_times, table_config
 from hoodie.timeline import active
 
 _DIGITS = re.compile(r"\d{14}(\d{3})?", re.ASCII)
@@ -29,8 +30,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 
 _EXPECTED = (
-    "expected an instant of 17 digits, savepoint:INSTANT, or a time such as 2026-11-28 06:32:19 or "
-    "2026-11-28T06:32:19+01:00"
+    "expected an instant of 17 digits, savepoint:INSTANT, or a time such as 2026-11-28 06:32:19, "
+    "2026-11-28T06:32:19+01:00, 16 min ago or yesterday 14:30"
 )
 
 
@@ -78,6 +79,28 @@ def requested_since(time: str | None) -> AsOf:
     return AsOf(time=time or instants.format_time(0), rule=moments.Rule.REQUESTED)
 
 
+def fixed(given: Given, config: table_config.TableConfig, clock_ms: int) -> AsOf:
+    """Return what a caller gave with a time that stays the same if it was relative to now.
+
+    Args:
+        given: What the caller named it by.
+        config: Tells the time zone of the timeline.
+        clock_ms: What our clock says, since the epoch.
+
+    Raises:
+        InvalidInputError: It is of another kind.
+        ConfigurationError: It is relative to now, and the table does not tell its time zone.
+    """
+    wanted = as_of(given)
+    if not isinstance(wanted.time, str):
+        return wanted
+    time = relative_times.parse(wanted.time, config.zone, clock_ms)
+    if time is None:
+        return wanted
+    _check_zone(wanted.time.strip(), config)
+    return replace(wanted, time=time)
+
+
 def moment_of(
     wanted: AsOf,
     timeline: active.ActiveTimeline,
@@ -98,8 +121,10 @@ def moment_of(
         InvalidInputError: The text names no time, or one that clocks show twice; or the time is in
             the future; or the instant has not completed.
         NotFoundError: There is no such savepoint.
-        ConfigurationError: The time has an offset, and the table does not tell its time zone.
+        ConfigurationError: The time has an offset or is relative to now, and the table does not
+            tell its time zone.
     """
+    wanted = fixed(wanted, config, clock_ms)
     time = wanted.time
     if isinstance(time, str):
         text = time.strip()
@@ -171,16 +196,25 @@ def _at(
         if config.time_zone is not None and len(config.zone.moments_ms(shown)) > 1:
             raise _ambiguous(time, config)
         return _past(shown, wanted, timeline, config, clock_ms)
-    if config.time_zone is None:
-        raise errors.ConfigurationError(
-            f"{time.isoformat()} cannot be converted: the table does not state the time zone of "
-            "its timeline; name the time as clocks show it there, without an offset, or state the "
-            "zone by hoodie adopt"
-        )
+    _check_zone(time.isoformat(), config)
     epoch_ms = (time - _EPOCH) // _MS
     if config.zone.repetition(epoch_ms) is not None:
         raise _ambiguous(time, config)
     return _past(config.zone.format(epoch_ms), wanted, timeline, config, clock_ms)
+
+
+def _check_zone(time: str, config: table_config.TableConfig) -> None:
+    """Refuse a time that has to be converted into that of a timeline whose zone is not known.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    if config.time_zone is None:
+        raise errors.ConfigurationError(
+            f"{time} cannot be converted: the table does not state the time zone of its timeline; "
+            "name the time as clocks show it there, without an offset, or state the zone by hoodie "
+            "adopt"
+        )
 
 
 def _past(

@@ -6,8 +6,9 @@
 A deletion that was killed is known by its mark and goes on. A folder that holds anything but is no
 table is refused, and so is a table with another one in it, whose files would go as well.
 
-The operator leaves in a table the attempt records of its actions (`transaction.fencing`), which no
-other program has. So a table that has some was managed by it, and may be yet.
+A HudiTable that created or adopted a table has an attempt record there (`transaction.fencing`),
+which no other program has. So such a table was managed by the operator, and may be yet. Records of
+other actions say nothing of that.
 """
 
 import logging
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 MARK = ".hoodie/.hudi_operator/dropped"
 _TABLE_PREFIX = ".hoodie/"
 _FILES_AT_ONCE = 500
+_OWN_RUNS = "HudiTable/"
+"""What ids of a HudiTable's own runs begin with (`contract.job_specs`)."""
 
 
 def check_alone(storage: protocol.Storage) -> list[protocol.FileInfo]:
@@ -46,15 +49,18 @@ def check_alone(storage: protocol.Storage) -> list[protocol.FileInfo]:
     return infos
 
 
-def actions_of_operator(infos: Iterable[protocol.FileInfo]) -> list[str]:
-    """Return the operator's actions of which a table has a record, by name; none if it had none.
+def hudi_tables(infos: Iterable[protocol.FileInfo]) -> list[str]:
+    """Return the names of HudiTables of the operator that have created or adopted a table.
 
     Args:
         infos: The table's files.
     """
     prefix = f"{layout.ATTEMPTS}/"
     names = (each.path.removeprefix(prefix) for each in infos if each.path.startswith(prefix))
-    return sorted(action for action in map(authors.action_of, names) if action is not None)
+    actions = (authors.action_of(name) or "" for name in names)
+    return sorted(
+        action.removeprefix(_OWN_RUNS) for action in actions if action.startswith(_OWN_RUNS)
+    )
 
 
 def check_remnant(storage: protocol.Storage) -> None:

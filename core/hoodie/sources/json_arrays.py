@@ -1,7 +1,8 @@
-"""A JSON array of objects as objects one after the other, which is what Arrow parses.
+"""A JSON array of objects as objects one a line, which is what Arrow parses.
 
-The brackets of the array and the commas between its objects become white space, so that every other
-byte stays where it is. Some MiB at once, by functions of bytes and without a loop over objects.
+The brackets of the array and the line breaks outside texts become spaces, the commas between its
+objects line breaks, so that every other byte stays where it is. Some MiB at once, by functions of
+bytes and without a loop over objects.
 """
 
 import io
@@ -18,7 +19,7 @@ _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 22
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _BACKSLASH = b"\\"
-_QUOTE, _COMMA, _SPACE = map(ord, '", ')
+_QUOTE, _COMMA, _SPACE, _NEWLINE, _RETURN = map(ord, '", \n\r')
 _OPENING, _CLOSING = map(ord, "[]")
 _BRACES = tuple(map(ord, "{}"))
 _BOM = b"\xef\xbb\xbf"
@@ -86,12 +87,14 @@ class _Objects(io.RawIOBase):
         is_own = (
             (opens & (depths == 1) & (plain == _OPENING))
             | (closes & (depths == 0) & (plain == _CLOSING))
-            | ((plain == _COMMA) & ~is_text & (depths == 1))
+            | (_is_one_of(plain, _NEWLINE, _RETURN) & ~is_text)
         )
+        ends = (plain == _COMMA) & ~is_text & (depths == 1)
         if len(plain):
             self._depth = int(depths[-1])
             self._is_in_text = bool(is_text[-1])
-        return np.where(is_own, np.uint8(_SPACE), np.frombuffer(chunk, np.uint8)).tobytes()
+        spaced = np.where(is_own, np.uint8(_SPACE), np.frombuffer(chunk, np.uint8))
+        return np.where(ends, np.uint8(_NEWLINE), spaced).tobytes()
 
 
 def _is_one_of(content: npt.NDArray[np.uint8], one: int, other: int) -> npt.NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """Reading input files in this process, whole or in pieces."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -9,7 +10,15 @@ from pyarrow import fs, parquet
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import schema_evolution, schemas
-from hoodie.sources import casting, columns, input_checks, parsing, rejecting
+from hoodie.sources import (
+    casting,
+    columns,
+    input_checks,
+    json_arrays,
+    json_rows,
+    parsing,
+    rejecting,
+)
 from hoodie.storage import locations, uris
 
 _ROWS_OF_A_PIECE = 1 << 16
@@ -52,7 +61,7 @@ def stream(
         files: As of `read`.
         source: As of `read`.
         schema: As of `read`.
-        rejects: Takes rows of CSV that do not fit; None makes errors of them.
+        rejects: Takes rows of CSV and JSON that do not fit; None makes errors of them.
 
     Raises:
         NotFoundError: A file does not exist.
@@ -63,12 +72,9 @@ def stream(
 
     def batches() -> Iterator[pa.RecordBatch]:
         for path in files:
-            first_row = 0
-            for piece in _pieces(path, source, schema, rejects):
-                rows = _fitted(piece, source, schema, path, first_row, rejects)
+            for rows in _rows(path, source, schema, rejects):
                 whole = casting.cast(_with_columns(rows, names, schema), schema, path)
                 yield from whole.select(list(names)).to_batches()
-                first_row += piece.num_rows
 
     return pa.RecordBatchReader.from_batches(fields, batches())
 
@@ -230,6 +236,68 @@ def _read(path: str, source: input_sources.Source, schema: pa.Schema) -> pa.Tabl
                 return parsing.parse_json(open_input, keys, schema, path)
             case input_sources.SourceFormat.PARQUET:
                 return _read_parquet(system, inner, source, schema, path)
+
+
+def _rows(
+    path: str,
+    source: input_sources.Source,
+    schema: pa.Schema,
+    rejects: rejecting.Rejects | None,
+) -> Iterator[pa.Table]:
+    """Yield a file's rows some MiB at once, in the types of the table."""
+    if rejects is not None and source.format is input_sources.SourceFormat.JSON:
+        yield from _fitting_json(path, source, schema, rejects)
+        return
+    first_row = 0
+    for piece in _pieces(path, source, schema, rejects):
+        yield _fitted(piece, source, schema, path, first_row, rejects)
+        first_row += piece.num_rows
+
+
+def _fitting_json(
+    path: str, source: input_sources.Source, schema: pa.Schema, rejects: rejecting.Rejects
+) -> Iterator[pa.Table]:
+    """Yield the rows of lines of JSON that fit; blocks in which all do are not looked at by row."""
+    system, inner = _locate(path)
+    open_input = _opener(system, inner, source)
+    keys = _json_keys(source, schema, path)
+    row_count = skipped = 0
+
+    def fit(texts: pa.Table) -> pa.Table:
+        fields = pa.schema([schema.field(name) for name in texts.column_names])
+        if not texts.num_rows:
+            return fields.empty_table()
+        return parsing.parse_json_lines(json_rows.lines(texts), None, fields, path)
+
+    def reject_row(row: int, text: str, problem: str) -> None:
+        nonlocal skipped
+        plain = problem.removeprefix(f"{path}: ")
+        number = row_count + skipped_before + row
+        if is_array and plain.startswith(json_rows.NO_JSON):
+            # Its rows end where the brackets before them close.
+            raise errors.InvalidInputError(f"{path}: row {number + 1} {plain}")
+        rejects.add_malformed(path, number, text, plain)
+        skipped += 1
+
+    def reject(row: int, column: str, problem: str) -> None:
+        # Each row was looked at as if it were the first.
+        plain = problem.removeprefix(f"{path}: ").removeprefix(f"column {column!r} ")
+        found = texts.slice(row, 1).to_pylist()[0]
+        fields = {name: None if text is None else json.loads(text) for name, text in found.items()}
+        rejects.add(path, row_count + row, column, plain.replace(" in row 1,", ",", 1), fields)
+
+    with _named(path, system):
+        is_array = json_arrays.is_array(open_input)
+        for block in parsing.json_blocks(open_input):
+            try:
+                rows = parsing.parse_json_lines(block, keys, schema, path)
+                row_count += rows.num_rows
+            except errors.InvalidInputError:
+                skipped_before = skipped
+                texts = parsing.json_texts(block, keys, schema, path, reject_row)
+                rows = rejecting.fitting(texts, fit, reject)
+                row_count += texts.num_rows
+            yield rows
 
 
 def _fitted(

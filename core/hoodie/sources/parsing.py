@@ -5,7 +5,8 @@ again, loosely, to find out what to say. Rules that hold in every engine:
     CSV    the empty field and the configured text are null, quoted or not; every line has the same
            number of fields; quotes are doubled inside quotes
     JSON   one object a line, or one array of objects; a key that the table has not is an error, an
-           absent one is null; bytes are base64, as `hoodie read` prints them
+           absent one is null; bytes are base64, as `hoodie read` prints them; a column of texts
+           takes values of any type, as `json_rows` says
 Arrow cuts the input into blocks, each of which holds a row at least: a row that is longer than one
 is parsed again in blocks that are longer, too.
 """
@@ -14,6 +15,8 @@ import base64
 import binascii
 import codecs
 import contextlib
+import functools
+import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -24,7 +27,7 @@ from pyarrow import csv, json
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.sources import casting, columns, input_checks, json_arrays, rejecting
+from hoodie.sources import casting, columns, input_checks, json_arrays, json_rows, rejecting
 
 _BLOCK_BYTES = (1 << 20, 1 << 28)
 """Arrow's own size of a block, and the one for rows that are longer than that."""
@@ -38,6 +41,9 @@ _COMMA_NUMBER = r"^\s*[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?\s*$"
 _HAS_TIME = re.compile(r"%[HIMSTRXcps]")
 _ROW_TOO_LONG = "straddling object straddles two block boundaries"
 _NO_UTF_8 = re.compile("invalid UTF-?8", re.IGNORECASE)
+_NO_TEXT = "changed from string to"
+_NULL_ROW = "Column() changed from object to null"
+_NO_JSON = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 _OTHER_KIND = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
 
 _Parsed = TypeVar("_Parsed")
@@ -121,20 +127,29 @@ def csv_schema(
 def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
     """Return the columns of lines of JSON objects, of the types that the first lines look like.
 
+    A column with values of several JSON types is one of texts, as one of CSV is.
+
     Raises:
         InvalidInputError: The input is empty, or its first lines are no JSON objects.
     """
     input_checks.check_nesting(open_input, origin)
-    open_input, is_array = _objects(open_input)
+    open_input = _objects(open_input)
     with open_input() as stream:
-        try:
-            reader = json.open_json(
-                stream,
-                read_options=json.ReadOptions(block_size=_INFERRED_BYTES),
-                parse_options=json.ParseOptions(newlines_in_values=is_array),
-            )
-        except pa.ArrowInvalid as error:
-            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+        block = next(json_rows.blocks(stream, _INFERRED_BYTES), b"")
+    try:
+        return _inferred(block)
+    except pa.ArrowInvalid as error:
+        # Reading all rows tells of lines that are left out here.
+        with contextlib.suppress(pa.ArrowInvalid):
+            return _inferred(json_rows.without_mixtures(block))
+        raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+
+
+def _inferred(block: bytes) -> pa.Schema:
+    if json_rows.has_null(functools.partial(io.BytesIO, block)):
+        raise pa.ArrowInvalid(_NULL_ROW)
+    options = json.ReadOptions(block_size=len(block) + 1)
+    with json.open_json(io.BytesIO(block), read_options=options) as reader:
         return reader.schema
 
 
@@ -361,20 +376,17 @@ def json_pieces(
         InvalidInputError: It is no JSON, or has a key too many.
     """
     input_checks.check_nesting(open_input, origin)
-    keys = chosen or {name: name for name in schema.names}
-    open_input, is_array = _objects(open_input)
-    rules = _json_rules(keys, schema, takes_all=chosen is None, is_array=is_array)
-    with open_input() as stream:
-        try:
-            for batch in json.open_json(
-                stream,
-                read_options=json.ReadOptions(block_size=_PIECE_BYTES),
-                parse_options=rules,
-            ):
-                batch.validate(full=True)
-                yield _with_bytes(_renamed(pa.table(batch), keys), schema, origin)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+    first_row = 0
+    for block in json_blocks(open_input):
+        piece = _parsed(functools.partial(io.BytesIO, block), chosen, schema, origin, first_row)
+        first_row += piece.num_rows
+        yield piece
+
+
+def json_blocks(open_input: input_checks.Open) -> Iterator[bytes]:
+    """Yield lines of JSON objects, of an array as well, some MiB at once."""
+    with _objects(open_input)() as stream:
+        yield from json_rows.blocks(stream, _PIECE_BYTES)
 
 
 def parse_json(
@@ -392,26 +404,81 @@ def parse_json(
         InvalidInputError: It is no JSON, has a key too many, or a value does not fit.
     """
     input_checks.check_nesting(open_input, origin)
-    keys = chosen or {name: name for name in schema.names}
-    open_input, is_array = _objects(open_input)
-    rules = _json_rules(keys, schema, takes_all=chosen is None, is_array=is_array)
+    return casting.cast(_parsed(_objects(open_input), chosen, schema, origin), schema, origin)
+
+
+def parse_json_lines(
+    block: bytes, chosen: Mapping[str, str] | None, schema: pa.Schema, origin: str
+) -> pa.Table:
+    """Return the columns of lines of JSON objects, as `parse_json` does."""
+    open_block = functools.partial(io.BytesIO, block)
+    input_checks.check_nesting(open_block, origin)
+    return casting.cast(_parsed(open_block, chosen, schema, origin), schema, origin)
+
+
+def json_texts(
+    block: bytes,
+    chosen: Mapping[str, str] | None,
+    schema: pa.Schema,
+    origin: str,
+    reject: Callable[[int, str, str], None],
+) -> pa.Table:
+    """Return the rows of lines of JSON objects as JSON texts, of which `json_rows.lines` are lines.
+
+    Args:
+        block: The lines.
+        chosen: As of `parse_json`.
+        schema: As of `parse_json`.
+        origin: As of `parse_json`.
+        reject: Told the number, the text and the problem of a row that is no object, or has a key
+            too many.
+    """
+    keys = chosen or _same(schema)
+
+    def check(row: json_rows.Row) -> None:
+        if chosen is None and (foreign := [key for key in row if key not in keys]):
+            raise columns.unknown(foreign[0], schema, origin)
+
+    return json_rows.texts(json_rows.rows(block, check, reject), keys, schema)
+
+
+def _parsed(
+    open_input: input_checks.Open,
+    chosen: Mapping[str, str] | None,
+    schema: pa.Schema,
+    origin: str,
+    first_row: int = 0,
+) -> pa.Table:
+    """Return the columns of lines of JSON objects, not yet in the types of the table."""
+    keys = chosen or _same(schema)
     try:
-        parsed = _read_json(open_input, rules)
-        parsed.validate(full=True)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        _explain_json(open_input, keys, schema, origin, is_array=is_array)
-        raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
-    return casting.cast(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
+        parsed = _read_json(open_input, _json_rules(keys, schema, takes_all=chosen is None))
+    except _NO_JSON as error:
+        if _NO_TEXT not in str(error):
+            raise _explained(error, open_input, keys, schema, origin, first_row) from error
+
+        def refuse(row: int, _: str, problem: str) -> None:
+            plain = problem.removeprefix(f"{origin}: ")
+            raise errors.InvalidInputError(f"{origin}: row {first_row + row + 1}: {plain}")
+
+        with open_input() as stream:
+            found = json_texts(bytes(stream.read()), chosen, schema, origin, refuse)
+        open_input, keys = functools.partial(io.BytesIO, json_rows.lines(found)), _same(schema)
+        try:
+            parsed = _read_json(open_input, _json_rules(keys, schema, takes_all=True))
+        except _NO_JSON as again:
+            raise _explained(again, open_input, keys, schema, origin, first_row) from again
+    return _with_bytes(_renamed(parsed, keys), schema, origin)
 
 
-def _objects(open_input: input_checks.Open) -> tuple[input_checks.Open, bool]:
-    """Return what opens the objects of JSON, and whether they were in one array."""
+def _objects(open_input: input_checks.Open) -> input_checks.Open:
+    """Return what opens the objects of JSON, one a line."""
     is_array = json_arrays.is_array(open_input)
-    return (json_arrays.objects(open_input) if is_array else open_input), is_array
+    return json_arrays.objects(open_input) if is_array else open_input
 
 
 def _json_rules(
-    keys: Mapping[str, str], schema: pa.Schema, *, takes_all: bool, is_array: bool
+    keys: Mapping[str, str], schema: pa.Schema, *, takes_all: bool
 ) -> json.ParseOptions:
     expected = pa.schema(
         [
@@ -420,11 +487,7 @@ def _json_rules(
         ]
     )
     unexpected = "error" if takes_all else "ignore"
-    return json.ParseOptions(
-        explicit_schema=expected,
-        unexpected_field_behavior=unexpected,
-        newlines_in_values=is_array,
-    )
+    return json.ParseOptions(explicit_schema=expected, unexpected_field_behavior=unexpected)
 
 
 def _read_json(open_input: input_checks.Open, rules: json.ParseOptions) -> pa.Table:
@@ -436,27 +499,39 @@ def _read_json(open_input: input_checks.Open, rules: json.ParseOptions) -> pa.Ta
                 parse_options=rules,
             )
 
-    return _in_blocks(parse)
+    if json_rows.has_null(open_input):
+        raise pa.ArrowInvalid(_NULL_ROW)
+    parsed = _in_blocks(parse)
+    parsed.validate(full=True)
+    return parsed
 
 
-def _explain_json(
+def _explained(
+    error: Exception,
     open_input: input_checks.Open,
     keys: Mapping[str, str],
     schema: pa.Schema,
     origin: str,
-    *,
-    is_array: bool,
-) -> None:
-    """Raise what is wrong with an input that does not parse as the schema, if that can be told."""
+    first_row: int,
+) -> errors.InvalidInputError:
+    """Return what is wrong with an input that does not parse as the schema."""
     try:
-        parsed = _read_json(open_input, json.ParseOptions(newlines_in_values=is_array))
-    except pa.ArrowInvalid as error:
-        raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
-    present = set(parsed.column_names)
-    known = {key: name for name, key in keys.items() if key in present}
-    if foreign := [name for name in parsed.column_names if name not in known]:
-        raise columns.unknown(foreign[0], schema, origin)
-    casting.cast(_renamed(parsed, {name: key for key, name in known.items()}), schema, origin)
+        parsed = _read_json(open_input, json.ParseOptions())
+        present = set(parsed.column_names)
+        known = {key: name for name, key in keys.items() if key in present}
+        if foreign := [name for name in parsed.column_names if name not in known]:
+            return columns.unknown(foreign[0], schema, origin)
+        data = _renamed(parsed, {name: key for key, name in known.items()})
+        casting.cast(data, schema, origin, first_row=first_row)
+    except errors.InvalidInputError as misfit:
+        return misfit
+    except pa.ArrowInvalid as plain:
+        error = plain
+    return errors.InvalidInputError(f"{origin}: {_shown(error)}")
+
+
+def _same(schema: pa.Schema) -> dict[str, str]:
+    return {name: name for name in schema.names}
 
 
 def _renamed(parsed: pa.Table, keys: Mapping[str, str]) -> pa.Table:
@@ -523,5 +598,5 @@ def _shown(error: Exception) -> str:
         return text
     name, expected, found = kinds.groups()
     if not name:
-        return f"JSON parse error: found an {found}, expected objects: one a line, or in one array"
+        return f"JSON parse error: found {found}, expected objects: one a line, or in one array"
     return f"column {name!r} has a value of JSON type {found}, expected {expected}"

@@ -1,4 +1,4 @@
-"""Rows of CSV that do not fit are told apart from the others, so that these can be written."""
+"""Rows of CSV and JSON that do not fit are told apart from the others, which can be written."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -13,7 +13,7 @@ class Rejects(Protocol):
     """Takes rows that do not fit."""
 
     def add_malformed(self, file: str, number: int, text: str, problem: str) -> None:
-        """Reject a row that has another number of fields than the others.
+        """Reject a row that has another number of fields than the others, or is no JSON object.
 
         Args:
             file: Its file.

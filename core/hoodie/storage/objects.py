@@ -41,6 +41,40 @@ _REQUEST_TIME_MS = 30_000
 _REQUESTS_AT_ONCE = 16
 """Of a read of several files."""
 
+_INSTANCE_METADATA = r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal"
+_REMEDIES = tuple(
+    (re.compile(pattern), remedy)
+    for pattern, remedy in (
+        (
+            rf"S3 error.*({_INSTANCE_METADATA})",
+            (
+                "no credentials were found: set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+                "AWS_REGION, and AWS_SESSION_TOKEN for temporary ones; or AWS_SKIP_SIGNATURE=true "
+                "for a public bucket"
+            ),
+        ),
+        (
+            rf"GCS error.*({_INSTANCE_METADATA})",
+            (
+                "no credentials were found: set GOOGLE_APPLICATION_CREDENTIALS to the file of a "
+                "service account"
+            ),
+        ),
+        (
+            rf"Azure error.*({_INSTANCE_METADATA})",
+            (
+                "no credentials were found: set AZURE_STORAGE_ACCOUNT_KEY, or "
+                "AZURE_STORAGE_CLIENT_ID, AZURE_STORAGE_CLIENT_SECRET and AZURE_STORAGE_TENANT_ID"
+            ),
+        ),
+        (
+            r"http://.*builder error",
+            "an endpoint without TLS has to be allowed: set AWS_ALLOW_HTTP=true",
+        ),
+    )
+)
+"""What to do about failures of clients: one that has no credentials asks the machine for some."""
+
 
 class ObjectStorage:
     """A prefix of a bucket or container."""
@@ -298,12 +332,12 @@ class ObjectStorage:
         except (exceptions.BaseError, OSError, ValueError) as error:
             if isinstance(error, errors.HoodieError):
                 raise
-            message = f"cannot {action} {self._uri}/{path}: {_first_line(error)}"
+            message = f"cannot {action} {self._uri}/{path}: {_explained(error)}"
             raise _translated(error, message) from error
 
     def upload_error(self, path: str, error: Exception) -> errors.HoodieError:
         """Return what an upload's failure is to our callers."""
-        return _translated(error, f"cannot write {self._uri}/{path}: {_first_line(error)}")
+        return _translated(error, f"cannot write {self._uri}/{path}: {_explained(error)}")
 
 
 def _put_info(path: str, content: bytes, done: "obstore.PutResult") -> FileInfo:
@@ -334,9 +368,14 @@ def _translated(error: Exception, message: str) -> errors.HoodieError:
     return errors.UnansweredError(message)
 
 
-def _first_line(error: Exception) -> str:
+def _explained(error: Exception) -> str:
+    """Return what a failure is, in a line, after what to do about it where that is known."""
     # What follows the first line is the client's innards; a query may hold a signature.
-    return _QUERY.sub("", str(error).partition("\n")[0])
+    line = _QUERY.sub("", str(error).partition("\n")[0])
+    for pattern, remedy in _REMEDIES:
+        if pattern.search(line):
+            return f"{remedy}; Python takes storage_options as well ({line})"
+    return line
 
 
 class _RangeReader:

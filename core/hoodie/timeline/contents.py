@@ -3,17 +3,20 @@
 A function makes one request, unless it says otherwise. Source: format.md: Timeline.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie import deferred, errors
 from hoodie.format import timeline_avro
-from hoodie.model import commits, files, instants, plans
+from hoodie.model import commits, files, instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, schema_history, transitions
 
 with deferred.imports():
     from hoodie.format import clean_avro, indexing_avro, rollback_avro, savepoint_avro
+    from hoodie.model import plans
 
 RollbackTargets = Mapping[instants.InstantTime, instants.InstantTime | None]
 """What rollbacks take back, by their requested times. None stands for a plan that cannot be read:

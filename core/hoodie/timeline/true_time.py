@@ -15,12 +15,17 @@ floor.
 Source: RFC-66; `SkewAdjustingTimeGenerator.java`; protocol.md: Time.
 """
 
+from __future__ import annotations
+
 import enum
 import logging
 from dataclasses import dataclass
 
-from hoodie import clock, errors
-from hoodie.model import instants, settings, time_zones
+from hoodie import clock, deferred, errors
+from hoodie.model import instants, time_zones
+
+with deferred.imports():
+    from hoodie.model import settings
 from hoodie.timeline import active
 
 logger = logging.getLogger(__name__)

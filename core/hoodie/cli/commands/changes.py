@@ -37,8 +37,8 @@ requested time then, and no write is found that another engine completes below i
 
 With --cdc each change of each write comes, in the order in which the writes completed: op (i, u,
 d), ts_ms (the requested time of the write), record_key, partition_path, and the rows before and
-after, which need --json or a .parquet file. Without a position it begins with the first write. A
-table that was created with --change-data is read faster; all others can be read as well.
+after, which CSV has as JSON. Without a position it begins with the first write. A table that was
+created with --change-data is read faster; all others can be read as well.
 """
 EXAMPLES = """Examples:
 
@@ -46,7 +46,9 @@ EXAMPLES = """Examples:
   hoodie changes /data/trips --since "2026-11-21 09:30" --no-deletes
   hoodie changes /data/trips --position rome.position --where "city = 'Rome'" --output rome.parquet
   hoodie changes /data/trips --consumer billing --advance --json
-  hoodie changes /data/trips --since "2026-11-21 09:30" --cdc --json
+  hoodie changes /data/trips --since "2 hours ago" --cdc --json
+
+`hoodie read --help` has the forms of times, under --as-of.
 """
 
 
@@ -55,7 +57,9 @@ def changes(  # noqa: PLR0913 - a parameter an option
     *,
     since: Annotated[
         str | None,
-        typer.Option(metavar="POSITION", help="A position, an instant, or a time."),
+        typer.Option(
+            metavar="POSITION", help="A position, an instant, or a time, such as '2 hours ago'."
+        ),
     ] = None,
     position: Annotated[
         str | None,

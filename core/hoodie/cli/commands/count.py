@@ -16,7 +16,7 @@ EXAMPLES = """Examples:
 
   hoodie count /data/trips
   hoodie count /data/trips --where "city = 'Rome'"
-  hoodie count /data/trips --as-of "2026-11-20 12:00"
+  hoodie count /data/trips --as-of "yesterday 12:00"
 
 `hoodie read --help` has the grammar of --where, and the forms of --as-of.
 """

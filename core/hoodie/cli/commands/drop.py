@@ -20,9 +20,8 @@ interrupted, the same command continues.
 
 A table that a HudiTable of the operator describes is dropped by deleting that, with deletionPolicy
 Delete: its writers would otherwise continue, and the table might be created again. The command
-refuses a table in which actions of the operator have left their records, unless --unmanaged says
-that there is no HudiTable any more. Writers of the operator leave none: of a table that had no
-actions it does not know.
+refuses a table that a HudiTable has created or adopted, unless --unmanaged says that the HudiTable
+is gone.
 """
 EXAMPLES = """Examples:
 
@@ -46,7 +45,7 @@ def drop(  # noqa: PLR0913 - a parameter an option
         typer.Option(
             "--unmanaged",
             metavar="",
-            help="The operator has run actions on the table, and has no HudiTable of it any more.",
+            help="A HudiTable has created or adopted the table, and is gone.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -100,13 +99,12 @@ def drop(  # noqa: PLR0913 - a parameter an option
 
 def _managed(infos: Sequence[protocol.FileInfo]) -> str:
     """Return why a table may have a HudiTable; empty if nothing says so."""
-    actions = dropping.actions_of_operator(infos)
-    if not actions:
+    names = dropping.hudi_tables(infos)
+    if not names:
         return ""
-    more = f" and {len(actions) - 1} more" if len(actions) > 1 else ""
     return (
-        f"the operator has run actions on it ({actions[0]}{more}). Delete its HudiTable, with "
-        "deletionPolicy Delete; if there is none any more, add --unmanaged"
+        f"the operator manages it, or did, as HudiTable {' and '.join(names)}. Delete that, with "
+        "deletionPolicy Delete; if it is gone, add --unmanaged"
     )
 
 

@@ -8,9 +8,9 @@ from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, quantities, row_files, tables
 from hoodie.cli.views import histories
 
-DETAILS = """Each write that changed the row comes with its instant, its completion time, what it
-was, and the columns that it changed; the newest last. With --json come the rows before and after,
-one JSON object a write.
+DETAILS = """Each write that changed the row comes with its instant, how long ago it completed,
+what it was, and the columns that it changed; the newest last. With --json come the completion time,
+and the rows before and after, one JSON object a write.
 
 A key of several fields is given by their values, in the order of the fields, with commas between
 them; of a table without key fields it is _hoodie_record_key. Without --partition the key is looked
@@ -25,6 +25,9 @@ EXAMPLES = """Examples:
   hoodie history /data/trips --key 4711
   hoodie history /data/trips --key 4711 --partition city=Oslo --columns fare,tip
   hoodie history /data/orders --key 17,3 --since "2026-11-21 09:30" --json
+  hoodie history /data/orders --key 17,3 --since "3 days ago"
+
+`hoodie read --help` has the forms of times, under --as-of.
 """
 
 
@@ -59,8 +62,9 @@ def history(  # noqa: PLR0913 - a parameter an option
     as_json: options.AsJson = False,
 ) -> None:
     """Show what became of one row."""
+    env = environment.system()
     with progress.Display() as display:
-        opened = tables.open_table(uri, environment.system(), display)
+        opened = tables.open_table(uri, env, display)
         display.phase("reading")
         (path,) = options.partition_paths([partition]) if partition is not None else (None,)
         found = opened.history(
@@ -77,7 +81,7 @@ def history(  # noqa: PLR0913 - a parameter an option
     if not rows.num_rows:
         output.line(f"no write that is known has changed a row of key {key}")
         return
-    shown = histories.grid(rows)
+    shown = histories.grid(rows, opened.config.zone, env.clock.now_ms())
     output.grid(shown)
     for line in histories.notes(rows):
         output.note(line)

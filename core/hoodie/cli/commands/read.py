@@ -26,10 +26,11 @@ With --partition-values path, values of partition columns are those of the parti
 texts of times, and of dates with slashes, as Apache Hudi's readers extract them.
 
 --as-of reads the table as it was: right after an instant completed, at a savepoint
-(savepoint:INSTANT), or at a time, with an offset (2026-11-28T06:32:19+01:00, or Z) or in the time
-zone of the timeline. Writes count that had completed by then; with --as-of-rule requested, those
-that had been requested, which is the rule of Apache Hudi's readers. What was cleaned since is
-refused, and the message names the earliest time that can be read.
+(savepoint:INSTANT), or at a time: with an offset (2026-11-28T06:32:19+01:00, or Z) or in the time
+zone of the timeline, or relative to now (16 min ago, 2 h 30 min ago, 3 days ago, yesterday 14:30).
+Writes count that had completed by then; with --as-of-rule requested, those that had been requested,
+which is the rule of Apache Hudi's readers. What was cleaned since is refused, and the message names
+the earliest time that can be read.
 """
 EXAMPLES = """Examples:
 
@@ -39,6 +40,7 @@ EXAMPLES = """Examples:
   hoodie read /data/trips --meta --limit 3
   hoodie read /data/trips --where "fare > 20" --explain
   hoodie read /data/trips --as-of 20261121093012345
+  hoodie read /data/trips --as-of "2 hours ago"
   hoodie read /data/trips --as-of "2026-11-21 09:30" --as-of-columns then
 
 The grammar of --where; keywords are case-insensitive:

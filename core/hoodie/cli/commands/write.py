@@ -32,7 +32,8 @@ DETAILS = """The file name determines the format: .csv, .tsv, .json, .jsonl, .nd
 and .gz after all but parquet; - is standard input. Columns are matched by name, and those that the
 files lack are null; of two rows with the same key, the later one counts. All files of one command
 make one commit: readers see all of its rows or none. Times have the form 2013-01-31 12:00:00, in
-UTC unless they name a zone; bytes are base64 in JSON.
+UTC unless they name a zone; bytes are base64 in JSON. A column of text takes a value of any JSON
+type: a number with the digits that it has, an object as its JSON.
 
 With --create, a table that is not there is created with the columns of the files; `hoodie create`
 has more options for it.
@@ -197,7 +198,8 @@ def write(  # noqa: PLR0913 - a parameter an option
         str | None,
         typer.Option(
             metavar="FILE",
-            help="CSV: put rows that do not fit there, with the reason, and write the others.",
+            help="CSV, JSON: put rows that do not fit there, with the reason, and write the "
+            "others.",
             show_default="they end the command",
         ),
     ] = None,

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from hoodie.cli import grids
+from hoodie.cli import grids, quantities
+from hoodie.model import time_zones
 from hoodie.model.change_data import AFTER, BEFORE
 from hoodie.read import history
 
 _NULL = "null"
-_WIDTH_MIN = 24
+_WIDTH_MIN = 38
 _DONE = {
     history.Event.INSERT: "inserted",
     history.Event.UPDATE: "updated",
@@ -20,8 +21,14 @@ _DONE = {
 _STYLES = {"deleted": "red", "unknown": "yellow", "as of then": "dim"}
 
 
-def grid(rows: pa.Table) -> grids.Grid:
-    """Return a history, as `read.history.schema_of` says, as texts."""
+def grid(rows: pa.Table, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
+    """Return a history, as `read.history.schema_of` says, as texts.
+
+    Args:
+        rows: The history.
+        zone: The timeline's.
+        now_ms: The time, in milliseconds since the epoch.
+    """
     return grids.Grid(
         columns=(
             grids.Column(heading="completed"),
@@ -32,7 +39,7 @@ def grid(rows: pa.Table) -> grids.Grid:
             grids.Column(heading="row", styles=_STYLES),
             grids.Column(heading="columns", width_min=_WIDTH_MIN),
         ),
-        rows=tuple(map(_cells, rows.to_pylist())),
+        rows=tuple(_cells(row, zone, now_ms) for row in rows.to_pylist()),
     )
 
 
@@ -52,10 +59,10 @@ def _is(rows: pa.Table, event: history.Event) -> pa.Array:
     return pa.array([each == event.value for each in rows.column(history.EVENT).to_pylist()])
 
 
-def _cells(row: Mapping[str, object]) -> tuple[str, ...]:
+def _cells(row: Mapping[str, object], zone: time_zones.TimeZone, now_ms: int) -> tuple[str, ...]:
     event = history.Event(row[history.EVENT])
     return (
-        _text(row[history.COMPLETED]),
+        quantities.ago_of(_text(row[history.COMPLETED]) or None, zone, now_ms),
         _text(row[history.INSTANT]),
         _text(row[history.OPERATION]),
         _text(row[history.WRITER]),

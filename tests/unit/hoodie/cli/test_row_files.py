@@ -97,14 +97,18 @@ def test_json_lines_hold_every_type() -> None:
     ]
 
 
-def test_nested_rows_have_json_lines_and_no_csv(tmp_path: Path) -> None:
-    data = pa.table({"a": [{"b": [decimal.Decimal("1.0")], "c": datetime.date(2013, 1, 1)}]})
+def test_nested_columns_are_json_in_csv_as_in_json_lines(tmp_path: Path) -> None:
+    value = {"b": [decimal.Decimal("1.0")], "c": datetime.date(2013, 1, 1), "d": 'x", y'}
+    data = pa.table({"id": [1, 2], "a": [value, None], "nan": [float("nan"), 1.0]})
     stream = io.BytesIO()
     row_files.write_json_lines(reader(data), stream, ignore)
-    assert json.loads(stream.getvalue()) == {"a": {"b": ["1.0"], "c": "2013-01-01"}}
-    with pytest.raises(errors.UnsupportedError, match="column 'a' of type struct"):
-        row_files.write_file(reader(data), str(tmp_path / "out.csv"), ignore)
-    assert list(tmp_path.iterdir()) == []
+    whole = [json.loads(line)["a"] for line in stream.getvalue().splitlines()]
+    assert whole == [{"b": ["1.0"], "c": "2013-01-01", "d": 'x", y'}, None]
+    row_files.write_file(reader(data), str(tmp_path / "out.csv"), ignore)
+    row_files.write_file(reader(data.drop_columns(["nan"])), str(tmp_path / "more.csv"), ignore)
+    for place in tmp_path.iterdir():
+        fields = csv.read_csv(place)["a"].to_pylist()
+        assert [text and json.loads(text) for text in fields] == [whole[0], ""]
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv"])

@@ -460,7 +460,35 @@ class TestTimes:
         with pytest.raises(errors.InvalidInputError, match="is in the future of the table"):
             self.moment("2026-10-27")
 
-    @pytest.mark.parametrize("text", ["", "yesterday", "2026", "savepoint:x", "202607011200010021"])
+    @pytest.mark.parametrize(
+        ("text", "in_utc", "in_berlin"),
+        [
+            # It is 2026-10-26 02:00 in Berlin, whose clocks were put back a day and an hour ago.
+            ("now", "20261026010000000", "20261026020000000"),
+            ("16 min ago", "20261026004400000", "20261026014400000"),
+            ("today", "20261026000000000", "20261026000000000"),
+            ("yesterday", "20261025000000000", "20261025000000000"),
+            ("Yesterday at 14:30", "20261025143000000", "20261025143000000"),
+            ("3 days ago", "20261023010000000", "20261023030000000"),
+        ],
+    )
+    def test_times_relative_to_now(self, text: str, in_utc: str, in_berlin: str) -> None:
+        assert self.moment(text) == in_utc
+        assert self.moment(text, self.BERLIN) == in_berlin
+        fixed = travel.fixed(text, self.BERLIN, self.NOW_MS)
+        later = travel.moment_of(fixed, active.from_files(()), self.BERLIN, self.NOW_MS + 99_000)
+        assert later.time == in_berlin
+
+    def test_relative_times_obey_the_rules_of_the_zone(self) -> None:
+        unknown = replace(CONFIG, time_zone=None)
+        with pytest.raises(errors.ConfigurationError, match="does not state the time zone"):
+            self.moment("16 min ago", unknown)
+        with pytest.raises(errors.InvalidInputError, match=r"show the hour of .* twice"):
+            self.moment("24 h 30 min ago", self.BERLIN)
+        with pytest.raises(errors.InvalidInputError, match="is in the future of the table"):
+            self.moment("today 23:59")
+
+    @pytest.mark.parametrize("text", ["", "soon", "2026", "savepoint:x", "202607011200010021"])
     def test_what_is_no_moment_is_refused(self, text: str) -> None:
         with pytest.raises(errors.InvalidInputError):
             self.moment(text)
