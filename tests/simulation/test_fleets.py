@@ -6,11 +6,12 @@ A failing seed says how to replay it; `make simulate` runs more of them, and shr
 import collections
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
-from hoodie.model.instants import Action, InstantTime, State
+from hoodie.metadata import index_decisions
+from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.timeline import history_writing, transitions
 from hoodie.transaction import lifecycle
 from hoodie.write import conflicts
@@ -28,6 +29,7 @@ from support.simulation.schedule_plans import (
     FILTERED,
     INDEXED_FROM,
     KEYED_FROM,
+    OVERLAPPING,
     PARTITIONED_FROM,
     PARTS_BUILT_FROM,
     PULLED_FROM,
@@ -200,6 +202,31 @@ def test_statistics_are_built_and_judged_beside_everything_else(
     assert builds > 2
     assert stated > 20
     assert left_out > 10
+
+
+@pytest.mark.parametrize(("seeds", "count"), [(OVERLAPPING[0], 6), (OVERLAPPING[1], 8)])
+def test_indexes_are_published_beside_writes_of_another_engine_that_overlap(
+    seeds: range, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else that nothing is found would prove nothing."""
+    decide = index_decisions.waited_for
+    passed: list[int] = []
+
+    def waited_for(
+        at_work: Collection[Instant], begun: index_decisions.Begun | None
+    ) -> list[Instant]:
+        found = decide(at_work, begun)
+        passed.append(len(at_work) - len(found))
+        return found
+
+    monkeypatch.setattr(index_decisions, "waited_for", waited_for)
+    judged = 0
+    for seed in seeds[:count]:
+        fleet = Fleet(plan_of(Scenario.BUILT_BESIDE, seed))
+        fleet.run()
+        judged += fleet.world.filters + fleet.world.stated
+    assert sum(passed) > 2
+    assert judged > 10
 
 
 def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:

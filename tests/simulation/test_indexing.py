@@ -1,6 +1,7 @@
 """An index is built beside writers, whatever happens at whichever call of its builder."""
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -181,6 +182,11 @@ class At:
         self._takes_no_lock = takes_no_lock
         self.lost_at: str | None = None  # The call at which the lock was lost.
         self.world: World | None = None
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the process has made fewer calls."""
+        return self._left >= 0
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
         if is_mutation and process.name == self._name and self.world is not None:
@@ -798,4 +804,117 @@ def test_write_of_another_engine_after_the_builder_has_lost_its_lock_is_in_the_i
         world.check_index(builds_min=0, builds_max=2)
         schedule_rollback.roll_back_dead(world, world.writer("janitor"))
         world.check_metadata()
+    assert ready == {False, True}
+
+
+BUILDS_MAX = 10
+"""Writers whose option is off drop the index again, which is built again meanwhile."""
+
+
+class Overlapping(At):
+    """Writes of other engines, of which one is pending at any time until the index is ready.
+
+    The first has begun before the builder; the next begin from one of its calls on.
+    """
+
+    STEP_MS = 1_000
+    LASTS_MS = 1_500
+    WRITES_MAX = 60
+
+    def __init__(self, number: int, *, loses_lock: bool = False) -> None:
+        super().__init__(number, self._next, loses_lock=loses_lock)
+        self.pending = 0
+        self.begun = 0
+        self.is_over = False
+        self.judged: Callable[[World], table_config.TableConfig] = as_others_see_it
+
+    def begin(self, world: World) -> None:
+        self.begun += 1
+        name = f"engine{self.begun}"
+        process = world.process(name, offset_ms=-SETTINGS.clock_skew_ms_max // 2)
+        writer = world.client(process)
+        opened = world.begin(writer)
+        groups = [world.groups[self.begun % len(world.groups)]]
+        stats = world.write_files(writer, opened, groups)
+        self.pending += 1
+
+        def complete() -> None:
+            if world.lock.holder is not None:
+                # The builder that waits for its next scope's clock would not give it back.
+                world.time.later(100, complete)
+                return
+            if isinstance(world, OffWorld):
+                world.opened(process)  # J8: its commit drops what has become ready.
+            written = [each for each in stats if isinstance(each, commits.WriteStat)]
+            told = metadata(written, commits.Operation.UPSERT, world.schema)
+            lifecycle.commit(writer, opened, told)
+            self.pending -= 1
+            check_for_all(world, self.judged)
+
+        world.time.later(self.LASTS_MS, complete)
+
+    def _next(self, world: World) -> None:
+        if self.is_over or self.begun >= self.WRITES_MAX:
+            return
+        if world.lock.holder is None:
+            self.begin(world)
+            world.time.later(self.STEP_MS, lambda: self._next(world))
+        else:
+            world.time.later(100, lambda: self._next(world))
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("make", [JvmWorld, OffWorld])
+def test_index_becomes_ready_while_writes_of_another_engine_overlap(
+    kind: str, make: type[World]
+) -> None:
+    """ADR 0051: those are waited for alone that began before it was inflight."""
+    beside: set[int] = set()
+    for number in itertools.count():
+        fault = Overlapping(number)
+        world = made(fault, kind, make)
+        fault.begin(world)
+        world.build_index(world.writer("builder"))
+        assert fault.begun < Overlapping.WRITES_MAX, "it was built after they had ended"
+        beside.add(fault.pending)
+        assert check_for_all(world, as_others_see_it)
+        fault.is_over = True
+        world.time.advance(3 * Overlapping.LASTS_MS)
+        assert not fault.pending
+        if make is OffWorld and not is_ready(world):
+            world.build_index(world.writer("successor"))
+        later_changes(world)
+        check(world, builds_max=BUILDS_MAX)
+        if fault.has_left:
+            break
+    assert max(beside) > 0
+
+
+@pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("make", [JvmWorld, OffWorld])
+def test_writes_that_overlap_while_the_builder_loses_its_lock_are_in_the_index(
+    kind: str, make: type[World]
+) -> None:
+    """ADR 0051: one may begin right before the properties change, and go on after it."""
+    judged = as_others_see_it if make is JvmWorld else as_we_see_it
+    ready: set[bool] = set()
+    for number in itertools.count():
+        fault = Overlapping(number, loses_lock=True)
+        fault.judged = judged
+        world = made(fault, kind, make)
+        fault.begin(world)
+        with contextlib.suppress(*LOST):
+            world.build_index(world.writer("builder"))
+        ready.add(check_for_all(world, judged))
+        fault.is_over = True
+        world.time.advance(3 * Overlapping.LASTS_MS)
+        assert not fault.pending
+        check_for_all(world, judged)
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        world.build_index(world.writer("successor"))
+        world.check_index(builds_min=0, builds_max=BUILDS_MAX)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+        world.check_metadata()
+        if fault.has_left:
+            break
     assert ready == {False, True}

@@ -208,7 +208,7 @@ class _Builder:
                     self._hear(f"dropping {', '.join(old)}")
                     index_dropping.drop_by(self._client, self._target.config, old)
                 case index_decisions.Schedule(missing):
-                    self._schedule(missing, request)
+                    self._schedule(self._first_of(missing, config), request)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -235,7 +235,16 @@ class _Builder:
         if refusal is not None:
             raise refusal
 
-    def _schedule(self, names: tuple[str, ...], request: index_decisions.Request) -> None:
+    def _first_of(self, names: Sequence[str], config: table_config.TableConfig) -> Sequence[str]:
+        """Return which indexes are built first: beside writes of other engines not all together."""
+        if not config.has_foreign_writers:
+            return names
+        timeline = active.listed(self._client.storage)
+        if not index_sharing.others_at_work(self._client, timeline):
+            return names
+        return index_decisions.first_of(names, config)
+
+    def _schedule(self, names: Sequence[str], request: index_decisions.Request) -> None:
         """Put a plan on the timeline, unless there is one by now."""
 
         def planner(

@@ -8,7 +8,7 @@
 Source: RFC-45; the user's rules IX1 to IX7; protocol.md: Indexes built beside writers.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -41,6 +41,9 @@ BUILDABLE = (
 )
 """In the order of building; indexes of columns come after them, by their names."""
 
+_OF_FILES = frozenset(
+    (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS, file_statistics.BLOOM_FILTERS)
+)
 _VERSION_WITH_PARTITIONED = 9
 
 
@@ -100,6 +103,21 @@ class Build:
     def is_given_up(self) -> bool:
         """Whether there is no plan any more."""
         return not self.plan.partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A build whose partitions were inflight before they are published, beside other engines.
+
+    Attributes:
+        config: The table's configuration since.
+        awaited: The requested times of what was pending of other engines, on a timeline that was
+            listed once the properties had changed: all else began later, and logs in the
+            partitions, or drops them once they are ready.
+    """
+
+    config: table_config.TableConfig
+    awaited: Collection[instants.InstantTime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -531,6 +549,54 @@ def is_published(build: Build, config: table_config.TableConfig) -> bool:
     time = config.properties.get(table_config.METADATA_PARTITIONS_BUILT_BY_KEY)
     is_by_it = not build.is_given_up and time == build.instant.requested_time
     return is_by_it and set(build.plan.names) <= set(config.metadata_partitions)
+
+
+def may_begin(names: Collection[str], config: table_config.TableConfig) -> bool:
+    """Return whether the partitions of a plan may be inflight while other engines write.
+
+    They may if it does not matter in which order what a pending write logs is merged with what the
+    build has: a record is of one file, which one write made, or all that the build has is in a base
+    file. A record index has keys that several writes change. While `partition_stats` is inflight,
+    and `column_stats` not ready, no write of Apache Hudi 1.2.0 completes whose option is on (ADR
+    0051).
+    """
+    is_stated = file_statistics.COLUMN_STATS in config.metadata_partitions
+    return _OF_FILES.issuperset(names) and (
+        file_statistics.PARTITION_STATS not in names or is_stated
+    )
+
+
+def first_of(names: Sequence[str], config: table_config.TableConfig) -> Sequence[str]:
+    """Return which of some indexes are built first while writes of other engines are pending.
+
+    Those that need not wait for all of these to end, if there are any.
+    """
+    return [name for name in names if may_begin([name], config)] or names
+
+
+def waited_for(at_work: Iterable[instants.Instant], begun: Begun | None) -> list[instants.Instant]:
+    """Return which writes of other engines a publication has to wait for.
+
+    Args:
+        at_work: Those that are pending.
+        begun: How the build has begun; None if it has not.
+    """
+    return [each for each in at_work if begun is None or each.requested_time in begun.awaited]
+
+
+def made_by_others(
+    names: Collection[str], config: table_config.TableConfig, requested_time: instants.InstantTime
+) -> Sequence[str]:
+    """Return which partitions another has made, of those that an action is to build; sorted.
+
+    A writer of Apache Hudi whose option is on makes one that is inflight. One that builders of the
+    action have published, and not confirmed, has the action's time in the properties.
+    """
+    made = set(config.metadata_partitions)
+    built_by = config.properties.get(table_config.METADATA_PARTITIONS_BUILT_BY_KEY)
+    if built_by != requested_time:
+        made.update(config.metadata_partitions_unconfirmed)
+    return sorted(made.intersection(names))
 
 
 def _lacks_basis(names: Sequence[str], ready: Collection[str]) -> bool:

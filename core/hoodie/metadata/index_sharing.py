@@ -3,6 +3,9 @@
     look       without the lock: what is in the files that a timeline counts, as base files in
                memory; then in those of changes that completed since
     wait       without the lock: no write of another engine is pending
+    begin      in a lock scope, if one is, and the indexes are of files: the partitions are made
+               empty, and named as inflight (`_begin`); from now on the writes alone are waited for
+               that were pending once that was done
     follow     unless a write has completed that was requested later than the action: a commit
                without rows (`index_following`)
     publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
@@ -12,12 +15,12 @@
 
 Writers of Apache Hudi log into the partitions that the properties name when they open the metadata
 table, after their requested file is there: what is not pending when the partitions are named keeps
-them up, or drops them. They are inflight for a moment only, and nothing of them is on storage
-before: such a writer, if its option is on, deletes the folder and makes them itself.
+them up, or drops them. Others than those of files are inflight for a moment only, and nothing of
+them is on storage before.
 
 Requests under the lock: some 50; for each of the last changes one, and those of a look into its
 files; two for each write that is pending. Memory: that of the statistics and bloom filters. Source:
-ADR 0032; protocol.md: Indexes built beside writers.
+ADR 0032, ADR 0051; protocol.md: Indexes built beside writers.
 """
 
 import functools
@@ -65,6 +68,7 @@ from hoodie.model import (
 )
 from hoodie.timeline import active, contents, index_definitions, table_properties, true_time
 from hoodie.transaction import (
+    admission,
     heartbeats,
     lifecycle,
     markers,
@@ -98,11 +102,13 @@ class _NotYetError(errors.ConflictError):
 
     Attributes:
         is_waited: Whether nothing can be done but wait.
+        is_beside: Whether writes of other engines are pending.
     """
 
-    def __init__(self, text: str, *, is_waited: bool = True) -> None:
+    def __init__(self, text: str, *, is_waited: bool = True, is_beside: bool = False) -> None:
         super().__init__(text)
         self.is_waited = is_waited
+        self.is_beside = is_beside
 
 
 def others_at_work(client: Client, timeline: active.ActiveTimeline) -> list[instants.Instant]:
@@ -184,19 +190,40 @@ class Building:
         def content(scope: table_lock.LockScope) -> bytes:
             return indexing_avro.encode_done(index_decisions.reached(plan, scope.timeline))
 
-        make = functools.partial(_make, self._client, look, opened)
+        begun: index_decisions.Begun | None = None
+        has_waited = False
         while True:
             try:
                 timeline = active.listed(self._client.storage)
                 look.catch_up(timeline)
-                _refuse_beside(self._client, timeline)
+                _refuse_beside(self._client, timeline, begun)
                 if not timeline.is_followed(opened.requested_time):
                     index_following.follow(self._client, look.config, self._schema)
                     look.catch_up(active.listed(self._client.storage))
                 self._reporter("publishing")
+                make = functools.partial(_make, self._client, look, opened, begun)
                 return lifecycle.complete(self._client, opened, content, effects=[make])
             except _NotYetError as reason:
                 self._wait(reason, opened)
+                may_begin = begun is None and index_decisions.may_begin(plan.names, look.config)
+                if reason.is_beside and may_begin and has_waited:
+                    begun = self._begin(look, opened)
+                # A write that ends in a moment is waited for once.
+                has_waited = has_waited or reason.is_beside
+
+    def _begin(self, look: "_Look", opened: OpenAction) -> index_decisions.Begun | None:
+        """Have others log in the partitions; None where that is not possible yet."""
+        self._reporter(f"naming {', '.join(look.names)} as being built")
+        try:
+            config = self._client.lock.decide(functools.partial(_begin, self._client, look, opened))
+        except _NotYetError as reason:
+            self._wait(reason, opened)
+            return None
+        # Not in the scope: its lock may have been lost right before the properties changed.
+        at_work = others_at_work(self._client, active.listed(self._client.storage))
+        return index_decisions.Begun(
+            config=config, awaited=frozenset(each.requested_time for each in at_work)
+        )
 
     def _wait(self, reason: _NotYetError, opened: OpenAction) -> None:
         """Wait a moment for other engines, but not for ever."""
@@ -331,6 +358,18 @@ class _Look:
     ) -> Sequence[secondary_indexes.Definition | expression_indexes.Definition]:
         """The secondary and expression indexes."""
         return [*self.secondary, *self.wanted.expressions]
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """What the properties say of these while they are built."""
+        return {
+            secondary_indexes.column_key(each.partition): (
+                each.column
+                if isinstance(each, secondary_indexes.Definition)
+                else index_definitions.expression_text(each)
+            )
+            for each in self.of_columns
+        }
 
     @property
     def secondary(self) -> Sequence[secondary_indexes.Definition]:
@@ -514,6 +553,7 @@ def _make(
     client: Client,
     look: _Look,
     opened: OpenAction,
+    begun: index_decisions.Begun | None,
     scope: table_lock.LockScope,
     is_ours: markers.Check,
 ) -> None:
@@ -526,20 +566,110 @@ def _make(
         FormatError: The metadata table lacks a change.
     """
     config = table_properties.load(client.storage, client.clock)
-    ready = sorted(set(look.names).intersection(config.metadata_partitions))
-    if ready:
-        raise ReadyError(f"{', '.join(ready)} of {client.storage.uri} was made by another")
-    if not scope.timeline.has_file(opened.requested):
-        # Who was paused while the plan was taken over has made it inflight after it was given up.
-        raise errors.ConflictError(f"{opened.inflight} of {client.storage.uri} was given up")
-    if config != look.config or look.is_redefined():
+    _check_unmade(client, look, opened, scope, config, is_ours)
+    if config != (look.config if begun is None else begun.config) or look.is_redefined():
         raise late_changes.OutdatedError("the table's configuration has changed")
-    _refuse_beside(client, scope.timeline)
+    _refuse_beside(client, scope.timeline, begun)
     if not scope.timeline.is_followed(opened.requested_time):
         raise _NotYetError("no later write has completed", is_waited=False)
     metadata_commits.refuse_behind(client, scope)
     look.catch_up(scope.timeline, CHANGES_UNDER_LOCK_MAX)
     look.check_columns()
+    defined: Mapping[str, str | None] = {}
+    if begun is None:
+        config = _emptied(client, look, scope, config, is_ours)
+        defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    elif not _has_groups(client, look):
+        raise late_changes.OutdatedError("others have changed the file groups")
+    if key_changes.RECORD_INDEX in look.names:
+        index_definitions.put_of_record_index(
+            client.storage, is_ours, is_partitioned=look.is_partitioned
+        )
+        defined = {**defined, table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
+    time = client.time_after(scope, true_time.Parity.EPOCH)
+    partition_making.make_all(
+        client, scope, index_steps.beside(client), time, look.contents(time), is_ours
+    )
+    if begun is None:
+        config = _name(client, look, config, defined, is_ours)
+    _publish(client, scope, config, look, opened.requested_time, is_ours)
+
+
+def _begin(
+    client: Client, look: _Look, opened: OpenAction, scope: table_lock.LockScope
+) -> table_config.TableConfig:
+    """Make empty file groups, and have others log there; return the table's configuration then.
+
+    What they log is hidden by the base files of `_make`, or lies above them, as it completes before
+    or after that. What earlier builders have left is deleted here, and nothing later on: from now
+    on there are files of writes that are pending.
+
+    Raises:
+        HoodieError: As `_make`.
+    """
+    config = admission.admit_table(client, scope, opened.prepared_for)
+    is_ours = admission.holding(scope, opened.heartbeat)
+    is_ours()
+    if not scope.timeline.has_file(opened.inflight) or not opened.heartbeat.is_own():
+        raise errors.ConflictError(
+            f"{opened.inflight} of {client.storage.uri} was given up, or taken over by another"
+        )
+    _check_unmade(client, look, opened, scope, config, is_ours)
+    if config != look.config or look.is_redefined():
+        raise late_changes.OutdatedError("the table's configuration has changed")
+    metadata_commits.refuse_behind(client, scope)
+    config = _emptied(client, look, scope, config, is_ours)
+    defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    time = client.time_after(scope, true_time.Parity.EPOCH)
+    made = {
+        name: partition_making.Content([None] * index_steps.FILE_GROUPS[name])
+        for name in look.names
+    }
+    partition_making.make_all(client, scope, index_steps.beside(client), time, made, is_ours)
+    # What a dead builder has published has its time: from now on it is another's.
+    unbuilt = {table_config.METADATA_PARTITIONS_BUILT_BY_KEY: None}
+    return _name(client, look, config, {**defined, **unbuilt}, is_ours)
+
+
+def _check_unmade(
+    client: Client,
+    look: _Look,
+    opened: OpenAction,
+    scope: table_lock.LockScope,
+    config: table_config.TableConfig,
+    is_ours: markers.Check,
+) -> None:
+    """Refuse to make what another has made.
+
+    Raises:
+        ReadyError: Another has made a partition, which is used from now on.
+        ConflictError: The plan was given up.
+    """
+    made = index_decisions.made_by_others(look.names, config, opened.requested_time)
+    if made:
+        own = {*config.metadata_partitions_own} - {*made}
+        names_text = index_decisions.names_text(own)
+        if own != {*config.metadata_partitions_own}:
+            changes = {table_config.METADATA_PARTITIONS_OWN_KEY: names_text}
+            table_properties.update(client.storage, changes, client.clock, is_ours)
+        raise ReadyError(f"{', '.join(made)} of {client.storage.uri} was made by another")
+    if not scope.timeline.has_file(opened.requested):
+        # Who was paused while the plan was taken over has made it inflight after it was given up.
+        raise errors.ConflictError(f"{opened.inflight} of {client.storage.uri} was given up")
+
+
+def _emptied(
+    client: Client,
+    look: _Look,
+    scope: table_lock.LockScope,
+    config: table_config.TableConfig,
+    is_ours: markers.Check,
+) -> table_config.TableConfig:
+    """Delete what is left of earlier partitions; return the configuration without them.
+
+    Raises:
+        _NotYetError: A pending compaction has some of it.
+    """
     left = index_decisions.without(look.names, config)
     # By what is defined Apache Hudi's readers use what is about to be deleted.
     index_definitions.remove(client.storage, [each.partition for each in look.of_columns])
@@ -551,19 +681,44 @@ def _make(
     except index_steps.CompactedError as error:
         raise _NotYetError(str(error)) from error
     is_ours()
-    defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
-    if key_changes.RECORD_INDEX in look.names:
-        index_definitions.put_of_record_index(
-            client.storage, is_ours, is_partitioned=look.is_partitioned
-        )
-        defined = {**defined, table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
-    time = client.time_after(scope, true_time.Parity.EPOCH)
-    partition_making.make_all(
-        client, scope, index_steps.beside(client), time, look.contents(time), is_ours
+    return config
+
+
+def _has_groups(client: Client, look: _Look) -> bool:
+    """Return whether the partitions have the file groups that they began with; a listing each."""
+    storage = index_steps.beside(client)
+    return all(
+        metadata_writing.group_ids(storage, name)
+        == sorted(each.file_id for each in index_steps.groups(name))
+        for name in look.names
     )
-    # If this process dies once they are ready, the next one completes the action by that.
-    defined = {**defined, table_config.METADATA_PARTITIONS_BUILT_BY_KEY: opened.requested_time}
-    _publish(client, scope, config, look, defined, is_ours)
+
+
+def _name(
+    client: Client,
+    look: _Look,
+    config: table_config.TableConfig,
+    defined: Mapping[str, str | None],
+    is_ours: markers.Check,
+) -> table_config.TableConfig:
+    """Name partitions as inflight, built by this project; return the configuration since.
+
+    Args:
+        client: Whose they are.
+        look: What they are made of.
+        config: The table's configuration, without them.
+        defined: Properties that change with them.
+        is_ours: Called before.
+    """
+    names_text = index_decisions.names_text
+    inflight = {*config.metadata_partitions_inflight, *look.names}
+    changes = {
+        **defined,
+        **look.columns,
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text(inflight),
+        table_config.METADATA_PARTITIONS_OWN_KEY: names_text(set(look.names)),
+    }
+    return table_properties.update(client.storage, changes, client.clock, is_ours)
 
 
 def _publish(
@@ -571,17 +726,18 @@ def _publish(
     scope: table_lock.LockScope,
     config: table_config.TableConfig,
     look: _Look,
-    defined: Mapping[str, str],
+    requested_time: instants.InstantTime,
     is_ours: markers.Check,
 ) -> None:
     """Name partitions as ready that have all that a scope's timeline shows.
 
     A lock may be lost right before a change of the properties. So they become ready by three:
 
-    1. inflight, built by this project: whoever takes the lock from now on logs there. Then the lock
-       must still be held, and nothing be new on the timeline: nothing has completed that they lack.
-       Then indexes of columns are defined: by that readers of other engines use them, and their
-       writers know their columns; those of this project know them by the properties.
+    1. inflight, built by this project (`_name`): whoever takes the lock from now on logs there.
+       Then the lock must still be held, and nothing be new on the timeline: nothing has completed
+       that they lack. Then indexes of columns are defined: by that readers of other engines use
+       them, and their writers know their columns; those of this project know them by the
+       properties.
     2. ready for other engines: a writer of theirs whose option is off did not log, and drops them.
     3. ready for this project as well, if the lock is still held.
 
@@ -592,9 +748,10 @@ def _publish(
     Args:
         client: Whose they are.
         scope: In which they were made.
-        config: The table's configuration, without them.
+        config: The table's configuration, in which they are inflight.
         look: What they are made of.
-        defined: Properties that change with them.
+        requested_time: The action's: if this process dies once they are ready, the next one
+            completes the action by that.
         is_ours: Called before each change.
 
     Raises:
@@ -607,34 +764,19 @@ def _publish(
         table_properties.update(client.storage, changes, client.clock, is_ours)
 
     names_text = index_decisions.names_text
-    names, building = look.names, config.metadata_partitions_inflight
-    ready = config.metadata_partitions
-    columns = {
-        secondary_indexes.column_key(each.partition): (
-            each.column
-            if isinstance(each, secondary_indexes.Definition)
-            else index_definitions.expression_text(each)
-        )
-        for each in look.of_columns
-    }
-    change(
-        {
-            **defined,
-            **columns,
-            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text({*building, *names}),
-            table_config.METADATA_PARTITIONS_OWN_KEY: names_text(set(names)),
-        }
-    )
+    names, columns = {*look.names}, look.columns
     begun = _seen(active.listed(client.storage)) - _seen(scope.timeline)
     if begun:
         raise late_changes.OutdatedError(f"{', '.join(map(str, begun))} came without the lock")
     if columns:
         is_ours()
         index_definitions.put_of_columns(client.storage, lambda: look.of_columns)
+    inflight = {*config.metadata_partitions_inflight} - names
     change(
         {
-            table_config.METADATA_PARTITIONS_KEY: names_text({*ready, *names}),
-            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text(set(building)),
+            table_config.METADATA_PARTITIONS_BUILT_BY_KEY: requested_time,
+            table_config.METADATA_PARTITIONS_KEY: names_text({*config.metadata_partitions, *names}),
+            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: names_text(inflight),
         }
     )
     change({table_config.METADATA_PARTITIONS_OWN_KEY: None, **dict.fromkeys(columns)})
@@ -649,12 +791,15 @@ def _seen(timeline: active.ActiveTimeline) -> set[instants.Instant]:
     }
 
 
-def _refuse_beside(client: Client, timeline: active.ActiveTimeline) -> None:
-    at_work = others_at_work(client, timeline)
+def _refuse_beside(
+    client: Client, timeline: active.ActiveTimeline, begun: index_decisions.Begun | None
+) -> None:
+    at_work = index_decisions.waited_for(others_at_work(client, timeline), begun)
     if at_work:
         more = f", and {len(at_work) - 1} more" if len(at_work) > 1 else ""
         raise _NotYetError(
             f"{at_work[0]} is pending{more}, of another engine by all that shows, and may not know "
             "of the index when it completes; if its writer has died, roll it back by `hoodie "
-            "rollback`"
+            "rollback`",
+            is_beside=True,
         )

@@ -510,7 +510,7 @@ KEYS = (
         field="index_wait_s",
         parse=_at_least(0),
         meaning=(
-            "seconds that a build of an index waits until no write of another engine is pending, "
+            "seconds that a build of an index waits for pending writes of other engines, "
             "before it is given up"
         ),
     ),

@@ -6,6 +6,7 @@ too: `schedule_shrinking` looks for it.
 """
 
 import collections
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -41,6 +42,8 @@ CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
 ATTEMPTS_MAX = 60
 COMMITS_AFTER = 3
 DROP_RATE = 0.4
+BATCHES_MAX = 6
+"""So many a writer writes at most that writes until an index is ready."""
 BUILDS_MAX = 100
 """More builds than any run completes."""
 DRIFT_PPM_MAX = 1_000
@@ -115,6 +118,7 @@ class Fleet:
         self.world.repeats_tasks = plan.repeats_tasks
         self.world.names_groups = plan.names_groups
         self.world.plans_beside_rate = plan.plans_beside_rate
+        self.world.lingers_s = plan.lingers_s
         self.world.misjudgement_rate = plan.misjudgement_rate
         self.world.witness.may_misjudge = plan.misjudgement_rate > 0 or any(
             each.trouble is ambushes.Trouble.WRONG_VERDICT for each in plan.in_wait
@@ -299,7 +303,11 @@ class Fleet:
         return ""
 
     def _write_batches(self, writer: Client) -> None:
-        for number in range(self.plan.batches):
+        is_endless = self.plan.lingers_s > 0 and schedule_streaming.is_one(writer.storage)
+        for number in itertools.count():
+            is_over = not is_endless or self.builds > 0 or number >= BATCHES_MAX
+            if number >= self.plan.batches and is_over:
+                return
             for _ in range(ATTEMPTS_MAX):
                 if self.plan.clock_change is not None:
                     writer.clock.sleep_s(BETWEEN_BATCHES_S * writer.random.uniform())

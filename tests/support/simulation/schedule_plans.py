@@ -81,6 +81,7 @@ class Plan:
         engines: Processes of another engine.
         jvms: Writers that take their times from their own clocks.
         streamers: Writers of another engine that stream into the metadata table.
+        lingers_s: How long a write of theirs takes at most.
         clock_change: During which the run takes place, of a table in local time.
         cleaners: Cleaning services.
         archivers: Archiving services.
@@ -139,6 +140,7 @@ class Plan:
     engines: int = 0
     jvms: int = 0
     streamers: int = 0
+    lingers_s: float = 0.0
     clock_change: schedule_wall.Change | None = None
     cleaners: int = 0
     archivers: int = 0
@@ -261,6 +263,11 @@ STATISTICS_BUILT = range(600_000, 650_000)
 where other engines write."""
 
 
+OVERLAPPING = (range(50_000, 100_000), range(640_000, 650_000))
+"""The seeds of which other engines write beside an index that is built until that is ready, one
+write or more at any time."""
+
+
 PULLED_FROM = 500_000
 """From this seed on readers pull increments by positions, beside what they read."""
 
@@ -290,6 +297,17 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
             plan = replace(plan, indexes_statistics=True)
         elif seed >= VALUED_FROM:
             plan = _with_values_to_index(plan)
+    if scenario is Scenario.BUILT_BESIDE and any(seed in each for each in OVERLAPPING):
+        # A run has more writes: at the rates of others few would ever end.
+        plan = replace(
+            plan,
+            writers=1,
+            streamers=2,
+            lingers_s=3.0,
+            crash_rate=plan.crash_rate / 4,
+            failure_rate=plan.failure_rate / 4,
+            pause_rate=plan.pause_rate / 4,
+        )
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan

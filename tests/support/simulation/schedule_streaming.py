@@ -73,3 +73,9 @@ def renew(storage: Storage) -> None:
     found: object = storage
     if isinstance(found, StreamingStorage):
         found.renew()
+
+
+def is_one(storage: Storage) -> bool:
+    """Return whether a storage is that of such a writer."""
+    found: object = storage
+    return isinstance(found, StreamingStorage)

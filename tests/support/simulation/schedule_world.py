@@ -156,6 +156,7 @@ class World:
         self.failed_task_rate = 0.0  # How often a task fails after its file, and is run again.
         self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
+        self.lingers_s = 0.0  # How long a write of another engine that streams takes at most.
         self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
         self.is_cleaned = False  # Whether there are cleaners, which readers have to look for.
         self.is_archived = False  # Whether instants leave the timeline; judges see them all.
@@ -520,6 +521,8 @@ class World:
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
                 self.write_files(writer, opened, groups[:1], task=1)
             written = self._write_all(writer, opened, groups)
+            if self.lingers_s and schedule_streaming.is_one(writer.storage):
+                writer.clock.sleep_s(self.lingers_s * writer.random.uniform())
             stats = [each for each in written if isinstance(each, commits.WriteStat)]
             if self.has_record_index:
                 stats = [*self.keys.drawn(writer, opened.requested_time, stats)]

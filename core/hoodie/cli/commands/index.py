@@ -23,8 +23,9 @@ function makes of a column, by which readers of Apache Hudi leave files out.
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
 index is given up if a key is in two file groups. In a table that other engines may write an index
-is published once no write of theirs is pending, which is waited for up to 15 minutes; it stays if
-their options for it are on (`hoodie describe --spark-options`). A merge-on-read table gets one
+is published once no write of theirs is pending, or, if it is of statistics or bloom filters, once
+those have ended that were pending in the beginning; that is waited for up to 15 minutes. It stays
+if their options for it are on (`hoodie describe --spark-options`). A merge-on-read table gets one
 secondary index there, and no bloom_filters, by which readers of Apache Hudi miss rows.
 
 `build column_stats --columns a,b` builds statistics of these columns alone, such as those that

@@ -247,3 +247,52 @@ def test_filters_by_which_other_engines_miss_rows_of_log_files_are_not_built(
     config: table_config.TableConfig, names: Sequence[str], is_refused: bool
 ) -> None:
     assert (index_decisions.readers_refusal(names, config) is not None) is is_refused
+
+
+def test_indexes_of_files_may_be_inflight_beside_writes_of_other_engines() -> None:
+    """ADR 0051: statistics of partitions beside ready ones of files."""
+    stated = replace(CONFIG, metadata_partitions=("files", COLUMN_STATS))
+    for names, before, since in (
+        ([BLOOM_FILTERS], True, True),
+        ([COLUMN_STATS, BLOOM_FILTERS], True, True),
+        ([PARTITION_STATS], False, True),
+        ([COLUMN_STATS, PARTITION_STATS], False, True),
+        ([RECORD_INDEX], False, False),
+        ([BLOOM_FILTERS, RECORD_INDEX], False, False),
+        (["expr_index_a"], False, False),
+    ):
+        assert index_decisions.may_begin(names, CONFIG) is before, names
+        assert index_decisions.may_begin(names, stated) is since, names
+
+
+def test_indexes_that_need_not_wait_are_built_first() -> None:
+    wanted = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+    assert index_decisions.first_of(wanted, CONFIG) == [COLUMN_STATS, BLOOM_FILTERS]
+    stated = replace(CONFIG, metadata_partitions=("files", COLUMN_STATS, BLOOM_FILTERS))
+    assert index_decisions.first_of(wanted[1:], stated)[:1] == [PARTITION_STATS]
+    assert index_decisions.first_of((RECORD_INDEX,), stated) == (RECORD_INDEX,)
+
+
+def test_what_began_after_the_partitions_were_inflight_is_not_waited_for() -> None:
+    at_work = [inflight(1), inflight(2)]
+    assert index_decisions.waited_for(at_work, None) == at_work
+    begun = index_decisions.Begun(config=CONFIG, awaited=frozenset({time(10), time(30)}))
+    assert index_decisions.waited_for(at_work, begun) == [inflight(1)]
+
+
+def test_partition_that_is_ready_and_was_not_published_by_the_action_is_of_another() -> None:
+    published = {
+        table_config.METADATA_PARTITIONS_KEY: f"files,{BLOOM_FILTERS}",
+        table_config.METADATA_PARTITIONS_OWN_KEY: f"{BLOOM_FILTERS},{COLUMN_STATS}",
+    }
+    own = (BLOOM_FILTERS, COLUMN_STATS)
+
+    def made(config: table_config.TableConfig) -> Sequence[str]:
+        return index_decisions.made_by_others([BLOOM_FILTERS, COLUMN_STATS], config, time(1))
+
+    config = replace(CONFIG, properties=published, metadata_partitions_own=own)
+    assert made(config) == [BLOOM_FILTERS]
+    built_by = {table_config.METADATA_PARTITIONS_BUILT_BY_KEY: time(1)}
+    assert made(replace(config, properties=published | built_by)) == []
+    confirmed = replace(CONFIG, metadata_partitions=("files", COLUMN_STATS), properties=built_by)
+    assert made(confirmed) == [COLUMN_STATS]
