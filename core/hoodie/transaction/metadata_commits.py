@@ -267,7 +267,8 @@ def left_over(
     """Return what executors left in an MDT who were taken for dead, by their paths in the table.
 
     That is all of an instant that was taken back, or that completed without it, before the MDT was
-    made; of one that completed what its commit does not name; and all by which somebody began to
+    made; of one that completed what its commit does not name, and all its completed files but the
+    latest, also once it is archived; and all by which somebody began to
     make partitions who died, or had lost the lock, where other engines write as well. In the order
     in which it is to be deleted. A request for the table's properties, a listing for each
     partition, and some where executors have left something.
@@ -292,8 +293,10 @@ def left_over(
             continue
         own = [each for each in beside.files if each.requested_time == time]
         is_pending = bool(own) and all(each.is_pending for each in own)
+        surplus = metadata_table.surplus_completions(own)
+        if surplus and (time in ended or timeline.archive.completion_time(time) is not None):
+            found += map(transitions.path, surplus)
         if time in ended and not is_pending:
-            found += map(transitions.path, metadata_table.surplus_completions(own))
             named = metadata_table.named(storage, beside, logs.get(time, ()))
             found += (each.path for each in logs.get(time, ()) if each not in named)
             continue

@@ -191,6 +191,32 @@ def test_old_files_go_and_instants_are_archived(plain: Kept) -> None:
     assert plain.beside.names(".hoodie/timeline/history")
 
 
+@pytest.mark.parametrize("is_archived", [False, True])
+def test_second_completion_of_one_delta_commit_is_removed(plain: Kept, is_archived: bool) -> None:
+    """It is of an executor who was paused; its instant of the table may be archived by then."""
+    plain.upsert(rows_of(0, 3))
+    late = plain.timeline.completed[-1]
+    plain.upsert(rows_of(0, 2, 1), metadata_delta_commits_max=100)
+    plain.small.compact()
+    transaction = plain.small.options().transaction
+    if is_archived:
+        policy = planning.Policy(commits_min=2, commits_max=3, compaction_delta_commits=1)
+        for a in range(3):
+            plain.upsert(rows_of(0, 2, a), metadata_delta_commits_max=100)
+        plain.small.compact()
+        assert plain.small.table.archive(transaction, policy).archived
+    timeline = active.listed(plain.storage)
+    assert (late.requested_time in {each.requested_time for each in timeline.completed}) is (
+        not is_archived
+    )
+    again = replace(late, completion_time=plain.timeline.completed[-1].completion_time)
+    plain.beside.create(transitions.path(again), plain.beside.read(transitions.path(late)))
+    assert plain.timeline.duplicates
+    plain.small.table.roll_back_failed(transaction)
+    assert not plain.timeline.duplicates
+    plain.check()
+
+
 def test_compaction_waits_for_a_delta_commit_that_may_be_taken_off(
     plain: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
