@@ -267,11 +267,11 @@ def left_over(
     """Return what executors left in an MDT who were taken for dead, by their paths in the table.
 
     That is all of an instant that was taken back, or that completed without it, before the MDT was
-    made; of one that completed what its commit does not name, and all its completed files but the
-    latest, also once it is archived; and all by which somebody began to
-    make partitions who died, or had lost the lock, where other engines write as well. In the order
-    in which it is to be deleted. A request for the table's properties, a listing for each
-    partition, and some where executors have left something.
+    made; of one that completed what its commit does not name, and its completed files but the
+    latest, also once it is archived; and all by which somebody began to make partitions who died,
+    or had lost the lock, where other engines write as well. In the order in which it is to be
+    deleted. A request for the table's properties, a listing for each partition, and some where
+    executors have left something.
 
     Args:
         client: Of a table with an MDT.
@@ -287,15 +287,12 @@ def left_over(
         for each in metadata_table.log_files(storage, partition):
             logs.setdefault(each.instant_time, []).append(each)
     ended = {each.requested_time for each in timeline.completed}
-    found: list[str] = []
+    found = [transitions.path(each) for each in _surplus(beside, timeline)]
     for time in sorted({*logs, *(each.requested_time for each in beside.instants)}):
         if time in timeline.pending_times:
             continue
         own = [each for each in beside.files if each.requested_time == time]
         is_pending = bool(own) and all(each.is_pending for each in own)
-        surplus = metadata_table.surplus_completions(own)
-        if surplus and (time in ended or timeline.archive.completion_time(time) is not None):
-            found += map(transitions.path, surplus)
         if time in ended and not is_pending:
             named = metadata_table.named(storage, beside, logs.get(time, ()))
             found += (each.path for each in logs.get(time, ()) if each not in named)
@@ -306,17 +303,36 @@ def left_over(
         if is_over and beside.archive.completion_time(time) is None:
             found += _in_order(own, (each.path for each in logs.get(time, ())))
     if not client.lock.is_courtesy:
-        for pending in _of_dead_builders(storage, beside, timeline):
-            time = pending.requested_time
-            if time not in taken_back:
-                own = [each for each in beside.files if each.requested_time == time]
-                listed = (
-                    each
-                    for partition in config.metadata_partitions_kept_up
-                    for each in metadata_table.data_files(storage, partition)
-                )
-                found += _in_order(own, _paths_of(time, listed))
+        partitions = config.metadata_partitions_kept_up
+        for dead in _of_dead_builders(storage, beside, timeline):
+            if dead.requested_time not in taken_back:
+                found += _all_of(storage, beside, dead.requested_time, partitions)
     return [f"{metadata_timelines.DIRECTORY}/{path}" for path in found]
+
+
+def _surplus(
+    beside: active.ActiveTimeline, timeline: active.ActiveTimeline
+) -> Iterator[instants.Instant]:
+    """Yield the second completed files of what completed on the data's timeline, too."""
+    ended = {each.requested_time for each in timeline.completed}
+    for same in beside.duplicates:
+        time = same[0].requested_time
+        if time in ended or timeline.archive.completion_time(time) is not None:
+            yield from metadata_table.surplus_completions(same)
+
+
+def _all_of(
+    storage: Storage,
+    beside: active.ActiveTimeline,
+    time: instants.InstantTime,
+    partitions: Iterable[str],
+) -> list[str]:
+    """Return the paths of all files of an instant of an MDT, in the order of `left_over`."""
+    listed = (
+        each for partition in partitions for each in metadata_table.data_files(storage, partition)
+    )
+    own = [each for each in beside.files if each.requested_time == time]
+    return _in_order(own, _paths_of(time, listed))
 
 
 def _remove(
