@@ -39,12 +39,16 @@ _TOGETHER: Final = ("conformance", "jobs")
 
 _INDEXES: Final = (
     "conformance/test_bloom_filters.py",
+    "conformance/test_expression_index.py",
+    "conformance/test_index_building.py",
+    "conformance/test_indexing_times.py",
     "conformance/test_local_time.py",
     "conformance/test_lookups.py",
     "conformance/test_metadata_kept_up.py",
     "conformance/test_metadata_listing.py",
     "conformance/test_metadata_statistics.py",
     "conformance/test_partitioned_record_index.py",
+    "conformance/test_secondary_index.py",
 )
 """Half of the tests of conformance, by their duration: they have an Apache Hudi of their own."""
 
