@@ -272,6 +272,8 @@ class Meeting:
                 ]
                 self.stranger = replace(self.stranger, columns=columns)
                 self.model.schema = self.stranger.schema
+                # Its SQL writes by the columns that a table of its catalog was made with.
+                self._sql(f"DROP TABLE IF EXISTS {self.made.name}")
                 return upsert, self._rows(replace(step, what=upsert))
             case operation:
                 return operation, rows
