@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -285,10 +285,12 @@ def shared(path: Path, made: PeerTable) -> peer_ours.Hoodie:
 
 
 @contextmanager
-def in_flight(judge: Judge, path: Path, options: Mapping[str, str], gate: Gate) -> Iterator[None]:
-    """Have Apache Hudi begin a write of six rows, and complete it in the end."""
+def pending(
+    judge: Judge, path: Path, rows: pa.Table, options: Mapping[str, str], gate: Gate
+) -> Iterator[None]:
+    """Have Apache Hudi begin a write, and complete it in the end."""
     with ThreadPoolExecutor(1) as threads:
-        slow = threads.submit(judge.write, path, rows_of(range(9, 15), 7), options, gate=gate)
+        slow = threads.submit(judge.write, path, rows, options, gate=gate)
         try:
             while not gate.is_reached:
                 assert not slow.done(), slow.result()
@@ -297,6 +299,13 @@ def in_flight(judge: Judge, path: Path, options: Mapping[str, str], gate: Gate) 
         finally:
             gate.open()
             slow.result()
+
+
+def in_flight(
+    judge: Judge, path: Path, options: Mapping[str, str], gate: Gate
+) -> AbstractContextManager[None]:
+    """Have Apache Hudi begin a write of six rows, and complete it in the end."""
+    return pending(judge, path, rows_of(range(9, 15), 7), options, gate)
 
 
 def check_shared(judge: Judge, path: Path, ready: set[str]) -> None:
@@ -441,23 +450,6 @@ def check_keys(judge: Judge, path: Path, count: int) -> None:
         found = judge.read(path, by_metadata(where))
         assert_same_rows(found, judge.read(path, Query(where=where)), KEY)
         assert_same_rows(peer_ours.read(path, "--where", where), found, KEY)
-
-
-@contextmanager
-def pending(
-    judge: Judge, path: Path, rows: pa.Table, options: Mapping[str, str], gate: Gate
-) -> Iterator[None]:
-    """Have Apache Hudi begin a write, and complete it in the end."""
-    with ThreadPoolExecutor(1) as threads:
-        slow = threads.submit(judge.write, path, rows, options, gate=gate)
-        try:
-            while not gate.is_reached:
-                assert not slow.done(), slow.result()
-                time.sleep(0.1)
-            yield
-        finally:
-            gate.open()
-            slow.result()
 
 
 def of_part(rows: pa.Table, number: int) -> pa.Table:

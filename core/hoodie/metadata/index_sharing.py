@@ -733,7 +733,7 @@ def _publish(
 
     A lock may be lost right before a change of the properties. So they become ready by three:
 
-    1. inflight, built by this project (`_name`): whoever takes the lock from now on logs there.
+    1. inflight, built by this project (`_name`): each process that takes the lock later logs there.
        Then the lock must still be held, and nothing be new on the timeline: nothing has completed
        that they lack. Then indexes of columns are defined: by that readers of other engines use
        them, and their writers know their columns; those of this project know them by the

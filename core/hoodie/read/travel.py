@@ -84,12 +84,12 @@ def fixed(given: Given, config: table_config.TableConfig, clock_ms: int) -> AsOf
 
     Args:
         given: What the caller named it by.
-        config: Tells the time zone of the timeline.
+        config: Has the time zone of the timeline.
         clock_ms: What our clock says, since the epoch.
 
     Raises:
         InvalidInputError: It is of another kind.
-        ConfigurationError: It is relative to now, and the table does not tell its time zone.
+        ConfigurationError: It is relative to now, and the table does not state its time zone.
     """
     wanted = as_of(given)
     if not isinstance(wanted.time, str):
@@ -122,7 +122,7 @@ def moment_of(
             the future; or the instant has not completed.
         NotFoundError: There is no such savepoint.
         ConfigurationError: The time has an offset or is relative to now, and the table does not
-            tell its time zone.
+            state its time zone.
     """
     wanted = fixed(wanted, config, clock_ms)
     time = wanted.time

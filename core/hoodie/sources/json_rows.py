@@ -55,7 +55,7 @@ def rows(
     Args:
         block: Whole lines; empty ones do not count.
         check: Raises an InvalidInputError of an object that is not taken.
-        reject: Told the number of a line that is not an object, or not taken, the line, and why.
+        reject: Called with the number of a line that is no object or not taken, the line, and why.
     """
     number = 0
     for line in filter(bytes.strip, block.split(b"\n")):

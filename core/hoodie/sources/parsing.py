@@ -139,7 +139,7 @@ def json_schema(open_input: input_checks.Open, origin: str) -> pa.Schema:
     try:
         return _inferred(block)
     except pa.ArrowInvalid as error:
-        # Reading all rows tells of lines that are left out here.
+        # Lines that are left out here are errors when all rows are read.
         with contextlib.suppress(pa.ArrowInvalid):
             return _inferred(json_rows.without_mixtures(block))
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
@@ -430,8 +430,8 @@ def json_texts(
         chosen: As of `parse_json`.
         schema: As of `parse_json`.
         origin: As of `parse_json`.
-        reject: Told the number, the text and the problem of a row that is no object, or has a key
-            too many.
+        reject: Called with the number, the text and the problem of a row that is no object, or
+            has a key too many.
     """
     keys = chosen or _same(schema)
 

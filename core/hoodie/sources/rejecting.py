@@ -1,4 +1,4 @@
-"""Rows of CSV and JSON that do not fit are told apart from the others, which can be written."""
+"""Rows of CSV and JSON that do not fit are separated from the others, which can be written."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
