@@ -12,6 +12,7 @@ reader differs or we fail; the folder of such a table is kept.
 """
 
 import argparse
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
 from support.peer import traits  # noqa: E402 (the path comes first)
-from support.peer.judge import Judge  # noqa: E402
+from support.peer.judge import Judge, Settings  # noqa: E402
 from support.peer.meetings import Meeting  # noqa: E402
 
 KEPT = Path(".cache") / "strangers"
@@ -39,15 +40,20 @@ def main() -> None:
     options = parser.parse_args()
     wanted = (each for each in count(options.first) if options.having in str(traits.drawn(each)))
     failures: list[int] = []
-    with tempfile.TemporaryDirectory() as work, Judge(Path(work) / "judge") as judge:
+    with tempfile.TemporaryDirectory() as work, contextlib.ExitStack() as stack:
+        judges: dict[str, Judge] = {}
         for seed in islice(wanted, options.tables):
             begin = time.monotonic()
             stranger = traits.drawn(seed)
+            if stranger.zone not in judges:
+                place = Path(work) / f"judge-{len(judges)}"
+                judge = Judge(place, Settings(zone=stranger.zone))
+                judges[stranger.zone] = stack.enter_context(judge)
             folder = Path(work) / str(seed)
             folder.mkdir()
             print(f"{seed}: {stranger}", flush=True)
             try:
-                became = Meeting(judge, stranger, folder).run()
+                became = Meeting(judges[stranger.zone], stranger, folder).run()
             except Exception as error:
                 failures.append(seed)
                 became = f"FAILED: {type(error).__name__}: {error}"

@@ -44,6 +44,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sample(0)  # It takes minutes.
 def test_apache_hudi_reads_the_flights_as_the_source_has_them(demo: Path, judge: Judge) -> None:
     packages = next(path for path in map(Path, sys.path) if (path / SOURCE).exists())
     with zipfile.ZipFile(packages / SOURCE) as archive, archive.open("flights.csv") as file:

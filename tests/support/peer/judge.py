@@ -89,6 +89,8 @@ class Settings:
     conf: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "WARN"
     start_timeout_s: float = 120
+    zone: str = "UTC"
+    """Of the JVM and of its sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -608,7 +610,7 @@ class Judge:
         """Return what the process starts its session with."""
         settings = self._settings
         bundle = max(jars(settings.release).glob(BUNDLE_PATTERN))
-        java = ["-Duser.timezone=UTC", *settings.jvm_options]
+        java = [f"-Duser.timezone={settings.zone}", *settings.jvm_options]
         # Hudi measures object sizes by attaching to its own JVM, which costs seconds where a
         # debugger may not attach; it falls back to an estimate either way.
         java += ["-Djdk.attach.allowAttachSelf=true", "-Djol.skipHotspotSAAttach=true"]
@@ -621,7 +623,7 @@ class Judge:
             "spark.local.dir": str(self._folder / "spark"),
             "spark.default.parallelism": str(settings.cores),
             "spark.sql.shuffle.partitions": str(settings.cores),
-            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.session.timeZone": settings.zone,
             "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
             "spark.serializer": "org.apache.spark.serializer.KryoSerializer",

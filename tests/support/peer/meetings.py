@@ -16,6 +16,7 @@ from support.peer.judge import Gate, Judge, JudgeError, JudgeLostError, Query, S
 from support.peer.peer_cases import Model
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
 from support.peer.peer_rows import assert_same_rows
+from support.peer.strangers import TEXTS
 
 _FRESH = 100
 """Rows of inserts have numbers from here on, so that no key is inserted twice."""
@@ -156,7 +157,7 @@ class Meeting:
         self._notice_upgrade()
         if (self.path / ".hoodie").exists():
             self._look(str(step))
-            if traits.FILTERED in self.stranger.traits:
+            if {traits.FILTERED, traits.EXPRESSION_INDEX} & {*self.stranger.traits}:
                 self._look_filtered(step)
 
     def _rows(self, step: strangers.Step) -> pa.Table:
@@ -221,8 +222,10 @@ class Meeting:
             case traits.RUN_CLUSTERING:
                 self._sql(f"CALL run_clustering(path => '{path}', op => 'execute')")
             case _:
+                is_plain = step.what == traits.CREATE_INDEX
+                what = "(place)" if is_plain else traits.EXPRESSION
                 self._sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{path}'")
-                self._sql(f"CREATE INDEX IF NOT EXISTS of_place ON {name} (place)")
+                self._sql(f"CREATE INDEX IF NOT EXISTS of_place ON {name} {what}")
 
     def _planned(self) -> list[str]:
         """Return the compactions that are pending."""
@@ -545,7 +548,7 @@ class Meeting:
         """Kill a JVM of Apache Hudi in its write."""
         self.kills += 1
         gate = Gate(path=self.folder / f"gate-{self.kills}")
-        settings = Settings(name=f"victim-{self.kills}", memory_mb=1024)
+        settings = Settings(name=f"victim-{self.kills}", memory_mb=1024, zone=self.stranger.zone)
         victim = Judge(self.folder / "victims", settings)
         operation = step.what.removeprefix("killed ")
         options = self.options | _HEARTBEATS
@@ -693,6 +696,9 @@ class Meeting:
         if rows.num_rows:
             wanted = set(map(str, _quotable(rows.column(key).to_pylist())))
             yield _where(key, rows), lambda row: str(row[key]) in wanted
+        if traits.EXPRESSION_INDEX in self.stranger.traits:
+            text = TEXTS[1 + step.ts % 4].lower()
+            yield f"lower(place) = '{text}'", lambda row: row["place"].lower() == text
         plain = [each for each in self.stranger.columns if each.name != key and _is_plain(each)]
         column = plain[step.ts % len(plain)]
         name, pivot = column.name, column.value(step.numbers.start + 3, step.ts)

@@ -206,6 +206,7 @@ class Stranger:
         before: The table as it is made at first, where that is one that we refuse; it becomes the
             other one by a step of Apache Hudi. None for the same table.
         traits: What the third throw of dice brought, of `traits.TRAITS`.
+        zone: The time zone of Apache Hudi's JVMs.
     """
 
     table: PeerTable
@@ -214,6 +215,7 @@ class Stranger:
     steps: Sequence[Step]
     before: PeerTable | None = None
     traits: Sequence[str] = ()
+    zone: str = "UTC"
 
     def __str__(self) -> str:
         made = self.table
@@ -236,6 +238,7 @@ class Stranger:
         if CAPTURES in self.table.extra:
             found += ", captures change data"
         found += ", killed writers" if self.has_kills else ""
+        found += f", {self.zone}" if self.zone != "UTC" else ""
         return found + "".join(f", {each}" for each in self.traits)
 
     @property
@@ -268,7 +271,7 @@ class Stranger:
         if self.index == "record":
             options += ["--keep-partitions"]
         if "hoodie.table.timeline.timezone" in self.table.extra:
-            options += ["--time-zone", "UTC"]
+            options += ["--time-zone", self.zone]
         return options
 
     def rows(self, numbers: Iterable[int], ts: int) -> pa.Table:

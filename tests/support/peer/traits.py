@@ -2,8 +2,8 @@
 
 Seeds of `OPENED` have some traits of `TRAITS` each: columns, keys, partitions and ordering values
 of further kinds, rows that come late, partial updates, and further steps. Those of `MORE_OPENED`
-may have traits that came later, and those of `LATEST_OPENED` the newest. Older seeds stay the
-tables that they were.
+may have traits that came later, those of `LATEST_OPENED` and `NEWEST_OPENED` newer ones, and those
+of the last JVMs of other time zones. Older seeds stay the tables that they were.
 """
 
 import random
@@ -21,6 +21,9 @@ from support.peer.strangers import BUCKETS, KILLED, START, TEXTS, Column, Step, 
 OPENED = range(800, 100_000)
 MORE_OPENED = range(1000, 100_000)
 LATEST_OPENED = range(10_000, 100_000)
+NEWEST_OPENED = range(30_000, 100_000)
+ZONES = ("UTC", "America/New_York")
+"""Of which the odd seeds of NEWEST_OPENED have the second."""
 Value = Callable[[int, int], Any]
 Kinds = Mapping[str, tuple[pa.DataType, Value]]
 Columns = Sequence[Column]
@@ -98,7 +101,9 @@ PLAN_CLUSTERING, RUN_CLUSTERING, CREATE_INDEX = (
     "run clustering",
     "create index",
 )
-CALLS = {PLAN_CLUSTERING, RUN_CLUSTERING, CREATE_INDEX}
+CREATE_EXPRESSION_INDEX, EXPRESSION_INDEX = "create expression index", "expression index"
+EXPRESSION = "USING column_stats(place) OPTIONS(expr='lower')"
+CALLS = {PLAN_CLUSTERING, RUN_CLUSTERING, CREATE_INDEX, CREATE_EXPRESSION_INDEX}
 """Services of Apache Hudi alone."""
 _OPTIMISTIC = {"insert_overwrite", "insert_overwrite_table", "delete_partition", KILLED}
 """What non-blocking writers do not do."""
@@ -279,6 +284,22 @@ LATEST_TRAITS: Mapping[str, Trait] = {
     ),
 }
 """Of LATEST_OPENED, beside the others."""
+NEWEST_TRAITS: Mapping[str, Trait] = {
+    EXPRESSION_INDEX: Trait(
+        steps=(CREATE_EXPRESSION_INDEX, "upsert", "upsert"),
+        is_possible=lambda stranger: stranger.table.metadata_table and stranger.before is None,
+        is_rare=True,
+        columns=lambda _, __, columns: _inserted(
+            columns, Column(name="place", type=pa.string(), value=lambda n, ts: TEXTS[1 + n % 4])
+        ),
+        options={
+            "hoodie.metadata.index.expression.enable": "true",
+            # Without it 1.2.0 fails where a task reads the metadata table for the index.
+            "hoodie.embed.timeline.server": "true",
+        },
+    ),
+}
+"""Of NEWEST_OPENED, beside the others."""
 
 
 def drawn(seed: int) -> Stranger:
@@ -291,6 +312,9 @@ def drawn(seed: int) -> Stranger:
         known |= MORE_TRAITS
     if seed in LATEST_OPENED:
         known |= LATEST_TRAITS
+    if seed in NEWEST_OPENED:
+        known |= NEWEST_TRAITS
+        stranger = replace(stranger, zone=ZONES[seed % len(ZONES)])
     return _with_traits(random.Random(f"opened {seed}"), stranger, known)
 
 
@@ -324,6 +348,8 @@ def _names(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]
     found = sorted(set(names))
     if {ON_READ, GROWING} <= {*found}:
         found.remove(GROWING)  # Our writers add no columns there (limits.md).
+    if {"secondary index", EXPRESSION_INDEX} <= {*found}:
+        found.remove(EXPRESSION_INDEX)  # Both have the column.
     if {LATE, PARTIAL} <= {*found} and stranger.table.merge_on_read:
         found.remove(LATE)  # Gaps that late rows fill: limits.md.
     return found
