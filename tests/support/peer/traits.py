@@ -115,6 +115,7 @@ LATE, PARTIAL, FILTERED, NON_BLOCKING = (
     "non-blocking writers",
 )
 ON_READ, OPTIONS, GROWING = "columns that evolve on read", "other options", "new columns"
+MERGED = "merged columns"
 
 
 def _has_key(stranger: Stranger) -> bool:
@@ -239,7 +240,7 @@ MORE_TRAITS: Mapping[str, Trait] = {
         is_possible=lambda stranger: stranger.before is None,
         options=EVOLVING,
     ),
-    "merged columns": Trait(steps=("merge update", "merge update"), is_possible=_has_key),
+    MERGED: Trait(steps=("merge update", "merge update"), is_possible=_has_key),
     "record index of partitions": Trait(
         is_possible=lambda stranger: (
             stranger.index in {"default", "simple"}
@@ -314,8 +315,24 @@ def drawn(seed: int) -> Stranger:
         known |= LATEST_TRAITS
     if seed in NEWEST_OPENED:
         known |= NEWEST_TRAITS
-        stranger = replace(stranger, zone=ZONES[seed % len(ZONES)])
+        stranger = _of_zone(stranger, ZONES[seed % len(ZONES)])
     return _with_traits(random.Random(f"opened {seed}"), stranger, known)
+
+
+def _of_zone(stranger: Stranger, zone: str) -> Stranger:
+    """Return a stranger of JVMs of a time zone, whose timeline has their times.
+
+    The zone of times, and the last one, are those of a JVM and not of a table in Apache Hudi: where
+    it writes tables of both kinds it may wait for hours (limits.md).
+    """
+    if zone == "UTC":
+        return stranger
+    local = {"hoodie.table.timeline.timezone": "LOCAL"}
+    table = replace(stranger.table, extra={**stranger.table.extra, **local})
+    before = stranger.before
+    if before is not None:
+        before = replace(before, extra={**before.extra, **local})
+    return replace(stranger, table=table, before=before, zone=zone)
 
 
 def _with_traits(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]) -> Stranger:
@@ -329,7 +346,10 @@ def _with_traits(source: random.Random, stranger: Stranger, known: Mapping[str, 
         table = replace(table, ordering="ts,turn")
     for each in names:
         steps = _with_steps(source, known[each].steps, steps)
-    steps = _with_settings(source, stranger, names, _possible(stranger, names, steps))
+    has_merged = MERGED in names and EXPRESSION_INDEX in known
+    has_partial = has_merged or bool({LATE, PARTIAL} & {*names})
+    steps = _possible(stranger, names, steps, has_partial=has_partial)
+    steps = _with_settings(source, stranger, names, steps)
     before = stranger.before
     if before is not None:
         before = replace(
@@ -371,10 +391,12 @@ def _with_steps(source: random.Random, more: Sequence[str], steps: Sequence[Step
     return found
 
 
-def _possible(stranger: Stranger, names: Sequence[str], steps: Sequence[Step]) -> Sequence[Step]:
+def _possible(
+    stranger: Stranger, names: Sequence[str], steps: Sequence[Step], *, has_partial: bool
+) -> Sequence[Step]:
     """Return a history of upserts in place of what a table with traits does not go through."""
     gone: set[str] = set()
-    if {LATE, PARTIAL} & {*names} and stranger.table.merge_on_read:
+    if has_partial and stranger.table.merge_on_read:
         # Deletes in logs, and what follows them in Apache Hudi's readers: limits.md.
         gone |= _DELETES
     ours: set[str] = set()
