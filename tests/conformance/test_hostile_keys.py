@@ -191,3 +191,32 @@ def test_table_whose_keys_have_several_texts_is_not_adopted(
         ):
             peer_ours.hoodie("adopt", path, "--index", "simple", *more)
     assert_same_rows(peer_ours.read(path), rows, ["id"])
+
+
+BEYOND = ["\U0010ffff", "\uffff", "\ue000a", "\U00010000"]
+"""Keys that Java compares in another order than the bytes of files are."""
+
+
+def test_apache_hudi_finds_every_key_in_files_of_ours_by_their_bloom_filters(
+    judge: Judge, tmp_path: Path
+) -> None:
+    kind, path = keyed("text", "BLOOM", merge_on_read=False), tmp_path / "keyed"
+
+    def rows(ts: int) -> pa.Table:
+        count = len(BEYOND)
+        return pa.table(
+            {
+                "text": BEYOND,
+                "part": ["q"] * count,
+                "ts": pa.array([ts] * count, pa.int64()),
+                "value": [f"{ts}-{place}" for place in range(count)],
+            }
+        )
+
+    judge.write(path, rows_of(kind, [0], 1), kind.write_options())
+    peer_ours.hoodie("adopt", path, *adoption(kind))
+    peer_ours.Hoodie(table=kind, concurrency="single-writer").write(path, rows(1), "upsert")
+    # Keys that it misses would come into another file.
+    judge.write(path, rows(2), kind.write_options() | {"hoodie.parquet.small.file.limit": "0"})
+    wanted = pa.concat_tables([rows_of(kind, [0], 1), rows(2)])
+    assert_same_rows(judge.read(path), wanted, ["value"])

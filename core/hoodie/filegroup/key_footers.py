@@ -1,6 +1,7 @@
 """What the footer of a base file says of its record keys.
 
-The smallest and the greatest key, and a bloom filter of all keys where the table's metadata table
+The smallest and the greatest key in Java's order, by which Apache Hudi's bloom index leaves out
+files, and a bloom filter of all keys where the table's metadata table
 has the partition `bloom_filters`, which takes it from there: Apache Hudi's readers expect the same
 in both. A filter is 431 kB of text in most files, so a write stat does not carry it: of a thousand
 files that a Spark job writes it would be more than a driver takes from its tasks. The process
@@ -14,6 +15,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,6 +30,7 @@ from hoodie.storage.protocol import Storage
 READ_AT_ONCE = 16
 """Footers that are read at once, at most."""
 
+_LEAD_OF_FOUR_BYTES = 0xF0
 _KEY_COLUMN = pa.schema([pa.field(schemas.RECORD_KEY, pa.string())])
 
 
@@ -41,8 +44,7 @@ class KeyFooter:
 
     def add(self, keys: pa.ChunkedArray) -> None:
         """Add the keys of rows, in the order of the file."""
-        ends = pc.min_max(keys).as_py()
-        self._ends += [end for end in ends.values() if end is not None]
+        self._ends += _ends(keys)
         if self._filter is not None:
             self._filter.add(keys)
 
@@ -50,13 +52,35 @@ class KeyFooter:
         """Return the texts that are put into the footer."""
         found = {}
         if self._ends:
-            ends = sorted(self._ends, key=str.encode)
+            ends = sorted(self._ends, key=_in_java)
             found = {"hoodie_min_record_key": ends[0], "hoodie_max_record_key": ends[-1]}
         if self._filter is not None:
             stored = self._filter.stored()
             found[bloom_filters.FOOTER_KEY] = stored.text.decode()
             found[bloom_filters.FOOTER_TYPE_KEY] = stored.type_code
         return found
+
+
+def _ends(keys: pa.ChunkedArray) -> list[str]:
+    """Return the smallest and the greatest of some keys; none of none."""
+    if any(map(_has_long_characters, keys.chunks)):
+        texts = keys.drop_null().unique().to_pylist()
+        return [each(texts, key=_in_java) for each in (min, max)] if texts else []
+    return [end for end in pc.min_max(keys).as_py().values() if end is not None]
+
+
+def _has_long_characters(texts: pa.Array) -> bool:
+    """Return whether there are characters above U+FFFF; perhaps also for others of its buffer.
+
+    Without them the order of bytes is Java's.
+    """
+    data = texts.buffers()[2]
+    return bool(data) and np.frombuffer(data, np.uint8).max() >= _LEAD_OF_FOUR_BYTES
+
+
+def _in_java(text: str) -> bytes:
+    """Return what is ordered as Java orders texts."""
+    return text.encode("utf-16-be")
 
 
 def read_filters(

@@ -273,6 +273,7 @@ class Snapshot:
         touched: Returns the partitions that completed writes touched; a request for each write.
         executed_plan: Returns the plan of a completed compaction; a request.
         moment: As of which it is; None for the moment of its timeline.
+        was_upgraded: Whether the table was made as one of version 6 or older.
     """
 
     timeline: active.ActiveTimeline
@@ -286,6 +287,7 @@ class Snapshot:
     executed_plan: Callable[[instants.InstantTime], plans.CompactionPlan]
     moment: moments.Moment | None = None
     retired: tuple[Retirement, ...] = ()
+    was_upgraded: bool = False
 
     def bucket_counts(self) -> tuple[int, ...]:
         """Return the counts of buckets of which each partition has one; sorted.
@@ -323,6 +325,8 @@ class Snapshot:
             self.replaced,
             self.committed.without_orphans,
         )
+        if self.was_upgraded:
+            found = found.of_upgraded_table()
         if self.moment is None or self.moment.rule is moments.Rule.COMPLETION:
             return found
         return found.requested_until(self.moment.time)
@@ -439,6 +443,7 @@ def _taken(
         replaced=_last(retired),
         retired=retired,
         bucket_count=config.bucket_count,
+        was_upgraded=config.was_upgraded,
         hashing_configs=functools.cache(
             lambda: partition_buckets.read(storage, found.hashing_configs(), committed.is_committed)
         ),

@@ -95,6 +95,7 @@ class FileSystemView:
         self._is_committed = is_committed
         self._replaced = replaced
         self._without_orphans = without_orphans
+        self._was_upgraded = False
         self._requested_until: instants.InstantTime | None = None
         self._compactions = compactions_by_group(pending_compactions)
 
@@ -106,6 +107,15 @@ class FileSystemView:
         """
         found = copy.copy(self)
         found._requested_until = time
+        return found
+
+    def of_upgraded_table(self) -> Self:
+        """Return a view of a table that was made as one of version 6.
+
+        Its log files may be named by the base file that they belong to.
+        """
+        found = copy.copy(self)
+        found._was_upgraded = True
         return found
 
     def partitions(self) -> list[str]:
@@ -226,12 +236,18 @@ class FileSystemView:
                 self._is_committed,
                 self._compactions.get(group, ()) if self._compactions else (),
             )
-            if self._requested_until is not None:
-                slices = _requested_until(slices, self._requested_until)
+            slices = self._adjusted(slices)
             for each in slices:
                 if not each.is_empty:
                     yield group, slices
                     break
+
+    def _adjusted(self, slices: tuple[files.FileSlice, ...]) -> tuple[files.FileSlice, ...]:
+        if self._was_upgraded:
+            slices = tuple(replace(each, may_keep_deletes=False) for each in slices)
+        if self._requested_until is not None:
+            slices = _requested_until(slices, self._requested_until)
+        return slices
 
     def _counting(self, found: list[DataFile]) -> Iterable[DataFile]:
         return self._without_orphans(found) if len(found) > 1 else found
@@ -245,12 +261,8 @@ class FileSystemView:
         merged = slices[: slicing.merged_count(slices, self._compactions.get(group, ()))]
         lowest = merged[-1]
         log_files = itertools.chain.from_iterable(each.log_files for each in merged)
-        found = files.FileSlice(
-            group=group,
-            base_instant_time=lowest.base_instant_time,
-            base_file=lowest.base_file,
-            log_files=files.in_merge_order(log_files, lowest.base_instant_time),
-        )
+        in_order = files.in_merge_order(log_files, lowest.base_instant_time)
+        found = replace(lowest, log_files=in_order)
         return None if found.is_empty else found
 
     def _completed_before(
@@ -261,9 +273,4 @@ class FileSystemView:
             completed = self._timeline.completion_time(log.instant_time)
             if completed is not None and completed < instant_time:
                 log_files.append(log)
-        return files.FileSlice(
-            group=newest.group,
-            base_instant_time=newest.base_instant_time,
-            base_file=newest.base_file,
-            log_files=tuple(log_files),
-        )
+        return replace(newest, log_files=tuple(log_files))

@@ -114,12 +114,15 @@ class FileSlice:
             pending compaction, or of its first log file when there is neither.
         base_file: None for a slice of log files alone.
         log_files: In merge order.
+        may_keep_deletes: Whether log files of the base file's instant are deletes that outlived it.
+            Those of a table that was upgraded from version 6 may have any rows.
     """
 
     group: FileGroupId
     base_instant_time: instants.InstantTime
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...]
+    may_keep_deletes: bool = True
 
     @property
     def is_empty(self) -> bool:
@@ -139,7 +142,7 @@ class FileSlice:
     @property
     def kept_deletes(self) -> tuple[LogFile, ...]:
         """The log files of the compaction that made the base file: deletes that outlived it."""
-        if self.base_file is None:
+        if self.base_file is None or not self.may_keep_deletes:
             return ()
         own = self.base_instant_time
         return tuple(log for log in self.log_files if log.instant_time == own)

@@ -141,7 +141,8 @@ def check(
     Raises:
         ConfigurationError: Some records are in other buckets, the first finding is named; or the
             file groups are all of buckets; or times are of another zone, or the zone unknown; or
-            some records have other keys or paths than their rows make.
+            some records have other keys or paths than their rows make; or a pending compaction
+            hides rows since an upgrade.
         UnsupportedError: The table is not written.
     """
     compatibility.check_table(target.config)
@@ -151,6 +152,7 @@ def check(
     kept_up = target.config.metadata_partitions_kept_up
     index_definitions.of_expressions(target.storage, target.config, kept_up)
     stored_keys.check(target, env)
+    _check_upgrade(target)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)
     is_simple = target.config.index_kind is IndexKind.BUCKET
@@ -240,6 +242,15 @@ def _check_rings(target: manager.Target) -> None:
                 f"partition {path or '.'} of {target.storage.uri} began with {begun}, expected "
                 f"{target.config.bucket_count} buckets, as is declared"
             )
+
+
+def _check_upgrade(target: manager.Target) -> None:
+    """Refuse a table whose upgrade from version 6 has hidden rows."""
+    if not target.config.was_upgraded:
+        return
+    snapshot = snapshots.take(target.storage, target.config)
+    for found in checking.of_hidden_logs(target.storage, snapshot):
+        raise errors.ConfigurationError(f"{target.storage.uri}: {found.subject} {found.message}")
 
 
 def _check_zone(target: manager.Target) -> None:

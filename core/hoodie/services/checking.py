@@ -82,6 +82,7 @@ def check(
         *_of_cleans(target.storage, snapshot.timeline),
         *_of_consumers(target, snapshot.timeline, env.clock.now_ms()),
         *_of_files(snapshot, _index(target.config, snapshot)),
+        *of_hidden_logs(target.storage, snapshot),
         *_of_orphans(target.storage, snapshot, read),
         *_of_all_files(target.storage, snapshot.timeline),
         *_of_metadata_table(target, env),
@@ -520,6 +521,26 @@ def _of_files(snapshot: snapshots.Snapshot, index: index_protocol.Index) -> Find
                 names = ", ".join(sorted(file_ids))
                 yield _error(
                     path or ".", f"bucket {number} has the file groups {names}, expected one"
+                )
+
+
+def of_hidden_logs(storage: protocol.Storage, snapshot: snapshots.Snapshot) -> Findings:
+    """Yield a finding for each log file of a version 6 table that a pending compaction hides.
+
+    Such a log file had the time of the compaction that it was to lie on, and since the upgrade
+    counts once that is complete. What a compaction itself logs has blocks of its own time.
+    """
+    if not snapshot.was_upgraded:
+        return
+    planned = {each.requested_time for each in snapshot.timeline.pending_compactions}
+    for path in snapshot.listing.partitions():
+        for each in snapshot.listing.files(path):
+            if each.instant_time in planned and log_scanning.is_of_another(storage, each):
+                yield _error(
+                    each.path,
+                    "was written before the table was upgraded from version 6, and its rows are "
+                    f"hidden until compaction {each.instant_time} is complete: have Apache Hudi "
+                    "execute that (CALL run_compaction(op => 'execute', ...))",
                 )
 
 

@@ -123,9 +123,9 @@ def _has_key(stranger: Stranger) -> bool:
 
 
 def _odd_keys(stranger: Stranger) -> Kinds:
-    """Return the kinds of keys: of some letters Apache Hudi misses keys in a record index."""
+    """Return the kinds of keys: Apache Hudi misses some of these letters by two of its indexes."""
     kinds = {**ODD_KEYS}
-    if stranger.index == "record":
+    if stranger.index in {"record", "bloom", "global bloom"}:
         del kinds["letters"]
     return kinds
 

@@ -154,6 +154,14 @@ def test_slice_over_a_pending_compaction_is_merged_with_the_one_below() -> None:
     assert [each.base_instant_time for each in table.slices("p")[0]] == [at(5), at(1)]
 
 
+def test_log_file_that_is_named_by_its_base_file_is_a_change_of_an_upgraded_table() -> None:
+    made = view_of([base_name(1), log_name(1)], timeline_of({1: 2}))
+    (kept,) = made.latest_slices("p")
+    (changed,) = made.of_upgraded_table().latest_slices("p")
+    assert (kept.is_changed, changed.is_changed) == (False, True)
+    assert kept.log_files == changed.log_files
+
+
 def test_pending_compaction_of_another_group_is_no_barrier() -> None:
     table = view_of(
         [log_name(1), log_name(6)],

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.filegroup import kept_deletes, parquet_writing, writing
+from hoodie.filegroup import kept_deletes, key_footers, parquet_writing, writing
 from hoodie.format import avro_records, delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, schemas, table_config
@@ -202,6 +202,19 @@ def test_base_file_has_footer_and_its_own_name_in_the_rows() -> None:
     assert content.schema_arrow.remove_metadata() == pa.schema(
         [*schemas.meta_fields(), *group.schema.arrow]
     )
+
+
+def test_ends_of_keys_are_those_of_java() -> None:
+    """It orders texts by UTF-16: characters above U+FFFF come before those from U+E000."""
+    pieces = [["b", "\uffff", None], ["\U0001f600", "\ue000"], [], ["\U0010ffff", "c"]]
+    keys = key_footers.KeyFooter(has_bloom_filter=False)
+    for each in pieces:
+        keys.add(pa.chunked_array([pa.array(["a~", *each], pa.string())[1:]]))
+    found = keys.finish()
+    assert found == {"hoodie_min_record_key": "b", "hoodie_max_record_key": "\uffff"}
+    one = key_footers.KeyFooter(has_bloom_filter=False)
+    one.add(pa.chunked_array([["\U0010ffff"], ["\ue000", "\U0001f600"]]))
+    assert list(one.finish().values()) == ["\U0001f600", "\ue000"]
 
 
 def test_base_file_of_no_rows_can_be_read() -> None:
