@@ -115,7 +115,7 @@ LATE, PARTIAL, FILTERED, NON_BLOCKING = (
     "non-blocking writers",
 )
 ON_READ, OPTIONS, GROWING = "columns that evolve on read", "other options", "new columns"
-MERGED = "merged columns"
+MERGED, PLANS = "merged columns", "pending plans"
 
 
 def _has_key(stranger: Stranger) -> bool:
@@ -206,7 +206,7 @@ TRAITS: Mapping[str, Trait] = {
         steps=("insert_overwrite_table", "delete_partition"),
         is_possible=lambda stranger: stranger.index != "consistent hashing",
     ),
-    "pending plans": Trait(
+    PLANS: Trait(
         steps=("plan", "upsert", "finish"),
         is_possible=lambda stranger: stranger.table.merge_on_read,
     ),
@@ -315,8 +315,20 @@ def drawn(seed: int) -> Stranger:
         known |= LATEST_TRAITS
     if seed in NEWEST_OPENED:
         known |= NEWEST_TRAITS
-        stranger = _of_zone(stranger, ZONES[seed % len(ZONES)])
+        stranger = _of_zone(_with_found_keys(stranger), ZONES[seed % len(ZONES)])
     return _with_traits(random.Random(f"opened {seed}"), stranger, known)
+
+
+def _with_found_keys(stranger: Stranger) -> Stranger:
+    """Return a stranger whose keys are no dates as long as it has no meta columns (limits.md)."""
+    key = stranger.row_key[0]
+    is_of_dates = pa.types.is_date(stranger.schema.field(key).type)
+    before = stranger.before
+    if before is None or strangers.NO_META_COLUMNS not in before.extra or not is_of_dates:
+        return stranger
+    other = strangers.drawn_column(random.Random(0), key, {"text": strangers.KEYS["text"]})
+    columns = [other if each.name == key else each for each in stranger.columns]
+    return replace(stranger, columns=columns)
 
 
 def _of_zone(stranger: Stranger, zone: str) -> Stranger:
@@ -368,6 +380,8 @@ def _names(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]
     found = sorted(set(names))
     if {ON_READ, GROWING} <= {*found}:
         found.remove(GROWING)  # Our writers add no columns there (limits.md).
+    if EXPRESSION_INDEX in known and stranger.before is not None and PLANS in found:
+        found.remove(PLANS)  # An upgrade hides rows then (limits.md), a test of its own has that.
     if {"secondary index", EXPRESSION_INDEX} <= {*found}:
         found.remove(EXPRESSION_INDEX)  # Both have the column.
     if {LATE, PARTIAL} <= {*found} and stranger.table.merge_on_read:
