@@ -429,7 +429,7 @@ def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _quoted(name: str) -> str:
