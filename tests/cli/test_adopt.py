@@ -1,5 +1,6 @@
 """`hoodie adopt`, and tables whose writers look keys up."""
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -185,6 +186,30 @@ def test_nothing_to_state_is_said(hoodie: Run, tmp_path: Path, schema: Path, tri
     assert (refused.code, "nothing to state" in refused.err) == (24, True)
     refused = hoodie("adopt", table, "--key-option", f"{SLASHES}=false")
     assert (refused.code, "--time-zone" in refused.err) == (21, True)
+
+
+def test_zone_of_a_table_that_is_only_read_is_stated_alone(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    table = made(hoodie, tmp_path / "t", schema, "--index", "simple")
+    fine(hoodie("write", table, "--input", trips))
+    unstated.forget_index(table)
+    stated(table, **{ZONE: None})
+    shown = fine(hoodie("timeline", table))
+    assert re.search(r"completed  20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ", shown.out)
+    assert "of a zone that is not stated (hoodie adopt)" in shown.err
+    wrong = hoodie("adopt", table, "--time-zone", "Asia/Tokyo")
+    assert (wrong.code, "540 min behind" in wrong.err) == (24, True)
+    done = fine(hoodie("adopt", table, "--time-zone", "UTC"))
+    assert "was adopted: index not stated, times of UTC" in done.out
+    shown = fine(hoodie("timeline", table))
+    assert re.search(r" (just now|\d+ s ago) ", shown.out)
+    assert shown.err == ""
+    assert len(fine(hoodie("read", table, "--json")).rows) == 3
+    refused = hoodie("write", table, "--input", trips)
+    assert (refused.code, "hoodie adopt URI --index simple" in refused.err) == (21, True)
+    fine(hoodie("adopt", table, "--index", "simple"))
+    fine(hoodie("write", table, "--input", trips))
 
 
 def test_rows_are_added_to_a_table_without_a_record_key(

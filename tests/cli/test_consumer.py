@@ -22,7 +22,7 @@ def test_consumer_is_declared_advanced_listed_and_removed(
     declared = fine(hoodie("consumer", "advance", table, "billing"))
     assert re.fullmatch(
         r"declared consumer billing has read up to \d{17}; a clean waits for its next update for "
-        r"168 h 00 min\n",
+        r"7 days\n",
         declared.out,
     )
     fine(hoodie("write", table, "--input", trips))
@@ -58,7 +58,7 @@ def test_list_shows_how_far_behind_consumers_are(hoodie: Run, table: Path, trips
     assert behind["consumed"] < behind["unread_since"]
     assert 0 < behind["lag_ms"] < 600_000
     shown = fine(hoodie("consumer", "list", table)).out
-    assert re.search(r"billing +holding +\d{17} +2 +[\d.]+ s +168 h", shown)
+    assert re.search(r"billing +holding +\d{17} +2 +[\d.]+ s +7 days", shown)
     assert read["position"] in shown
     fine(hoodie("consumer", "advance", table, "late"))
     (_, late) = fine(hoodie("consumer", "list", table, "--json")).document["consumers"]

@@ -44,6 +44,33 @@ def test_file_becomes_a_table_in_one_step(
     assert fine(hoodie("check", table)).code == 0
 
 
+@pytest.mark.parametrize("has_pieces", [False, True])
+def test_file_without_rows_makes_no_commit(
+    hoodie: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_pieces: bool
+) -> None:
+    if has_pieces:
+        monkeypatch.setattr(inputs, "_BYTES_AT_ONCE", 0)
+    table, empty = tmp_path / "t", put(tmp_path / "empty.csv", "id,name,born\n")
+    said = "the input has no rows, nothing was written\n"
+    assert fine(hoodie("write", table, empty, "--create", "--record-key", "id")).out == said
+    for operation in ("insert", "bulk_insert", "delete"):
+        assert fine(hoodie("write", table, empty, "--operation", operation)).out == said
+    nothing = fine(hoodie("write", table, empty, "--count", "--json")).document
+    assert (nothing["is_written"], nothing["instant"], nothing["records"]) == (False, None, 0)
+    bad = put(tmp_path / "bad.csv", "id,name,born\n,Ann,2001-02-03\n")
+    rejected = hoodie("write", table, bad, "--reject-file", tmp_path / "rejected.csv")
+    assert (fine(rejected).out, "1 row rejected" in rejected.err) == (said, True)
+    assert fine(hoodie("timeline", table)).out == "the timeline is empty\n"
+    # A batch is known by its commit, and an overwrite without rows leaves none.
+    batch = ("--batch-id", "1", "--writer-id", "w")
+    assert "upsert of no rows" in fine(hoodie("write", table, empty, *batch)).out
+    assert "batch 1 is in the table" in fine(hoodie("write", table, empty, *batch)).out
+    people = put(tmp_path / "people.csv", PEOPLE)
+    fine(hoodie("write", table, people))
+    fine(hoodie("write", table, empty, "--operation", "insert_overwrite_table"))
+    assert fine(hoodie("count", table)).out == "0 rows\n"
+
+
 def test_bad_file_makes_no_table(hoodie: Run, tmp_path: Path) -> None:
     rows = "".join(f"{number},\n" for number in range(2_000_000))
     late = put(tmp_path / "late.csv", f"id,n\n{rows}x,\n")  # Beyond what types are inferred from.

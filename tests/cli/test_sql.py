@@ -39,6 +39,11 @@ def test_tables_are_queried(hoodie: Run, table: Path, trips: Path, tmp_path: Pat
     joined = "SELECT country FROM \"table\" JOIN c USING (city) WHERE id = 'b'"
     answer = fine(hoodie("sql", table, joined, "--table", f"c={tmp_path / 'c'}"))
     assert answer.out == '"country"\n"Norway"\n'
+    named = ("write", tmp_path / "T", cities, "--create", "--record-key", "city")
+    fine(hoodie(*named))
+    assert fine(hoodie("sql", tmp_path / "T", "SELECT count(*) AS n FROM T", "--json")).rows == [
+        {"n": 2}
+    ]
     path = tmp_path / "out.parquet"
     assert "3 rows" in fine(hoodie("sql", table, "FROM t", "--output", path)).out
     assert path.exists()

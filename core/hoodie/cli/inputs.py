@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import enum
 import glob
+import itertools
 import shutil
 import sys
 import tempfile
@@ -224,6 +225,19 @@ def rows(
     if is_carried or sum(map(local_files.size_bytes, files)) <= _BYTES_AT_ONCE:
         return carried(local_files.read(files, source, schema), source, config)
     return local_files.stream(files, source, schema)
+
+
+def peeked(
+    data: pa.Table | pa.RecordBatchReader,
+) -> tuple[pa.Table | pa.RecordBatchReader, bool]:
+    """Return rows and whether there are any; of a stream the first ones are read to see it."""
+    if isinstance(data, pa.Table):
+        return data, data.num_rows > 0
+    for batch in data:
+        if batch.num_rows:
+            batches = itertools.chain([batch], data)
+            return pa.RecordBatchReader.from_batches(data.schema, batches), True
+    return data, False
 
 
 def completed(

@@ -36,7 +36,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def duration_text(duration_ms: int) -> str:
-    """Return a duration, such as `0.35 s`, `42 s`, `3 min 05 s`, `2 h 07 min`."""
+    """Return a duration, such as `0.35 s`, `3 min 05 s`, `2 h 07 min`, `7 days`, `3 days 5 h`."""
     seconds = duration_ms / 1000
     if round(seconds, 2) < _SHORT_S:
         return f"{seconds:.2f} s"
@@ -45,8 +45,11 @@ def duration_text(duration_ms: int) -> str:
         return f"{whole} s"
     if whole < _HOUR_S:
         return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02d} s"
-    minutes = whole // _MINUTE_S
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    if whole < 2 * _DAY_S:
+        minutes = whole // _MINUTE_S
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    days, hours = divmod(whole // _HOUR_S, 24)
+    return f"{count_text(days)} days{f' {hours} h' if hours else ''}"
 
 
 def ago_text(elapsed_ms: int) -> str:
@@ -62,20 +65,34 @@ def ago_text(elapsed_ms: int) -> str:
     return f"{count_text(seconds // _DAY_S)} days ago"
 
 
-def ago_of(time: str | None, zone: time_zones.TimeZone, now_ms: int) -> str:
+def ago_of(time: str | None, zone: time_zones.TimeZone | None, now_ms: int) -> str:
     """Return how long ago an instant time was; empty for None.
 
     Args:
         time: Of an instant.
-        zone: The timeline's.
+        zone: The timeline's; None for local times of a zone that is not known, which are returned
+            such as `2026-11-21 09:58:02`.
         now_ms: The time, in milliseconds since the epoch.
     """
     if time is None:
         return ""
     try:
+        if zone is None:
+            return _clock_text(instants.checked_time(time))
         return ago_text(now_ms - zone.epoch_ms(time))
     except errors.InvalidInputError:
         return time  # Of a release whose times tell none.
+
+
+def _clock_text(time: instants.InstantTime) -> str:
+    return f"{time[:4]}-{time[4:6]}-{time[6:8]} {time[8:10]}:{time[10:12]}:{time[12:14]}"
+
+
+def age_notes(zone: time_zones.TimeZone | None) -> tuple[str, ...]:
+    """Return what to say of ages beside a grid with those of `ago_of`."""
+    if zone is not None:
+        return ()
+    return ("times as the table's writers gave them, of a zone that is not stated (hoodie adopt)",)
 
 
 def duration_ms(text: str) -> int:

@@ -36,7 +36,7 @@ def paths(
 
     Args:
         storage: The table's.
-        wanted: Reads the slices, without a filter.
+        wanted: Reads the slices, with all columns that are needed; a filter is left to the engine.
         threads: So many footers are read at once.
 
     Raises:

@@ -19,7 +19,7 @@ from hoodie.read import planning, streams, tasks, travel
 from hoodie.storage import protocol
 
 with deferred.imports():
-    from hoodie.door import datasets, guarantees, plain_files
+    from hoodie.door import datasets, duckdb_sql, guarantees, plain_files
 
 Explain = Callable[[Sequence[str], predicates.Predicate | None], planning.Plan]
 """Plans a read of some columns and of the rows that a predicate keeps."""
@@ -123,7 +123,7 @@ class Scan:
         polars = _extra("polars")
         if not lazy:
             return polars.from_arrow(self.to_arrow())
-        paths, others = self._divided()
+        paths, others = self._divided() if self._filter.is_empty else ([], self)
         parts = []
         if others is not None:
             # Arrow compares NaN otherwise than Polars does, which hands it comparisons of columns
@@ -153,34 +153,49 @@ class Scan:
         Raises:
             InvalidInputError: As `dataset`.
         """
-        paths, others = self._divided()
-        if not paths:
+        condition = self._condition()
+        paths, others = ([], self) if condition is None else self._divided()
+        if condition is None or not paths:
             connection.register(name, self.dataset())
             return connection
-        star = ", ".join(_quoted(each) for each in self._schema.names)
-        # Statistics of parquet leave NaN out, which DuckDB, to which it is the greatest number,
-        # does not mind: it would skip rows, also by what it computes of a column by most functions.
-        exact = {each: _unbounded(self._schema.field(each)) for each in self._fractions()}
-        computed = ", ".join(exact.get(each, _quoted(each)) for each in self._schema.names)
+        read = [self._source.columns.field(each) for each in self._stored_columns()]
+        star = ", ".join(map(duckdb_sql.quoted, self._schema.names))
         try:
-            found = connection.from_parquet(paths, hive_partitioning=False).project(computed)
+            found = connection.from_parquet(paths, hive_partitioning=False)
         except _extra("duckdb").PermissionException:  # It may not open files.
             connection.register(name, self.dataset())
             return connection
+        found = found.project(", ".join(map(duckdb_sql.column, read)))
+        found = found.filter(condition).project(star)
         if others is not None:
             found = found.union(connection.from_arrow(others.dataset()).project(star))
         connection.register(name, found)
         return connection
 
+    def _condition(self) -> str | None:
+        """Return the filter as DuckDB has it; None where it does not mean the same there."""
+        if self._filter.expression is not None:
+            return None
+        where = self._filter.predicate or predicates.And(())
+        return duckdb_sql.condition(where, self._source.columns)
+
     def _fractions(self) -> list[str]:
         """Return the columns of floating-point numbers."""
         return [each.name for each in self._schema if pa.types.is_floating(each.type)]
 
+    def _stored_columns(self) -> list[str]:
+        """Return the columns of the result, and those that the filter needs beside them."""
+        where = self._filter.predicate
+        needed = () if where is None else sorted(predicates.columns(where))
+        return list(dict.fromkeys([*self._schema.names, *needed]))
+
     def _divided(self) -> "tuple[list[str], Scan | None]":
         """Return the paths of slices that engines can read themselves, and a scan of the others."""
-        if not self._schema.names or not self._filter.is_empty or self._limit is not None:
+        if not self._schema.names or self._limit is not None:
             return [], self
-        found = plain_files.paths(self._source.storage, self._plan.tasks, self._source.threads)
+        columns = self._stored_columns()
+        wanted = [_of_columns(each, columns) for each in self._plan.tasks]
+        found = plain_files.paths(self._source.storage, wanted, self._source.threads)
         paths = [path for path in found if path is not None]
         if not paths:
             return [], self
@@ -429,21 +444,7 @@ def not_found(name: object, columns: pa.Schema) -> errors.NotFoundError:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
-def _quoted(name: str) -> str:
-    """Return a name as SQL has it, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _unbounded(field: pa.Field) -> str:
-    """Return a column of floating-point numbers as DuckDB has it without bounds."""
-    name = _quoted(field.name)
-    if pa.types.is_float64(field.type):
-        return f"greatest({name}, null) as {name}"
-    # Of floats it makes 0 of -0.
-    return f"greatest({name}::double, null)::float as {name}"
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _extra(name: str) -> ModuleType:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import deferred, errors
-from hoodie.model import column_names
+from hoodie.model import column_names, scalars
 
 with deferred.imports():
     from hoodie.model import spark_functions
@@ -260,7 +260,7 @@ def _evaluated(
     constant: Callable[[bool], Any],
 ) -> Any:  # noqa: ANN401 - expressions of expressions, arrays of arrays
     """Return a filter by Arrow's functions, which take expressions and arrays alike."""
-    predicate = _in_steps(predicate, schema)
+    predicate = in_steps(predicate, schema)
     match predicate:
         case Compare(column=column, comparator=comparator, value=value):
             literal = in_type(column, value, schema)
@@ -346,7 +346,7 @@ def to_range_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expressio
         NotFoundError: As `to_expression`.
         InvalidInputError: As `to_expression`.
     """
-    predicate = _in_steps(predicate, schema)
+    predicate = in_steps(predicate, schema)
     may_match: pc.Expression = pc.scalar(True)
     match predicate:
         case Compare(column=column, comparator=comparator, value=value):
@@ -450,11 +450,12 @@ def compared(value: Any) -> Any:  # noqa: ANN401 - of any column
     return value[: next(n for n, each in enumerate(value) if each >= _SURROGATES)] + _SURROGATES
 
 
-def _in_steps(predicate: Predicate, schema: pa.Schema) -> Predicate:
+def in_steps(predicate: Predicate, schema: pa.Schema) -> Predicate:
     """Return a condition on whole numbers or decimals with literals that such a column can hold.
 
-    Arrow would compare whole numbers as floats, which hold no large one exactly, and decimals not
-    at all where the literal has more digits.
+    Other filters are returned as they are, with what is within them. Arrow would compare whole
+    numbers as floats, which hold no large one exactly, and decimals not at all where the literal
+    has more digits.
     """
     match predicate:
         case Compare(column=column, value=value) if _is_in_steps(column, value, schema):
@@ -547,12 +548,12 @@ def in_type(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
             if isinstance(value, str) and not is_text:
                 return of_text(value, kind)
             if isinstance(value, int) and pa.types.is_signed_integer(kind):
-                return pa.scalar(value)
+                return scalars.scalar(value)
             if isinstance(value, decimal.Decimal) and pa.types.is_decimal(kind):
                 return pa.scalar(value, pa.decimal128(_DECIMAL_DIGITS_MAX, kind.scale))
             if isinstance(value, decimal.Decimal) and pa.types.is_floating(kind):
                 value = float(value)
-            return pa.scalar(value, kind)
+            return scalars.scalar(value, kind)
         cause = None
     except (
         pa.ArrowInvalid,
@@ -575,5 +576,5 @@ def of_text(text: str, kind: pa.DataType) -> pa.Scalar:
     """
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         with contextlib.suppress(pa.ArrowInvalid):
-            return pa.scalar(text).cast(pa.timestamp(kind.unit)).cast(kind)
-    return pa.scalar(text).cast(kind)
+            return scalars.scalar(text).cast(pa.timestamp(kind.unit)).cast(kind)
+    return scalars.scalar(text).cast(kind)

@@ -245,6 +245,7 @@ def _table_of(task: VersionTask, images: pa.ChunkedArray) -> pa.Table:
 def _images_of(rows: pa.Table, image: pa.DataType, is_absent: pa.Array) -> pa.StructArray:
     """Return rows as structs of some of their columns, null where absent."""
     arrays = [rows.column(each.name).combine_chunks() for each in image]
+    # The mask has the length where the structs have no fields.
     return pa.StructArray.from_arrays(arrays, fields=list(image), mask=is_absent)
 
 
@@ -578,8 +579,7 @@ def _shown(
     yield from found.to_batches(max_chunksize=_BATCH_ROWS)
 
 
-def _images(rows: pa.Table | None, image: pa.DataType, count: int) -> pa.ChunkedArray:
+def _images(rows: pa.Table | None, image: pa.DataType, count: int) -> pa.Array:
     if rows is None:
-        return pa.chunked_array([pa.nulls(count, image)])
-    arrays = [rows.column(each.name).combine_chunks() for each in image]
-    return pa.chunked_array([pa.StructArray.from_arrays(arrays, fields=list(image))])
+        return pa.nulls(count, image)
+    return _images_of(rows, image, pa.repeat(False, count))

@@ -46,11 +46,14 @@ def with_key_encoding(
 ) -> table_config.TableConfig:
     """Return what is declared, with the encoding of keys that the table has but does not state.
 
+    A table without an index is read alone, for which the encoding is not needed.
+
     Raises:
         ConfigurationError: It has keys of both encodings.
     """
     is_known = key_generators.kind(target.config) in key_generators.CLASSES
-    if not is_known or key_generators.names_fields(target.config) is not None:
+    is_needed = is_known and declared.states_index
+    if not is_needed or key_generators.names_fields(target.config) is not None:
         return declared
     found = {table_config.KEY_ENCODING_KEY: stored_keys.encoding(target, env).value}
     return dataclasses.replace(declared, properties={**declared.properties, **found})
@@ -129,7 +132,8 @@ def check(
     """Compare what a table is to say with the table.
 
     For buckets the keys of all records are read, for another index the names of all files; for a
-    time zone the timeline is listed. Some records are read anyway.
+    time zone the timeline is listed. Some records are read anyway, unless a table without an index,
+    which is read alone, is to state its time zone and nothing else.
 
     Args:
         target: The table, as `adopted` has it.
@@ -145,10 +149,13 @@ def check(
             hides rows since an upgrade.
         UnsupportedError: The table is not written.
     """
-    compatibility.check_table(target.config)
     refusal = preconditions.table_refusal(target.config, target.config)
     if refusal is not None:
         raise refusal
+    if not target.config.states_index and set(changes) == {table_config.TIME_ZONE_KEY}:
+        _check_zone(target)
+        return
+    compatibility.check_table(target.config)
     kept_up = target.config.metadata_partitions_kept_up
     index_definitions.of_expressions(target.storage, target.config, kept_up)
     stored_keys.check(target, env)

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -41,23 +42,30 @@ LITERALS: dict[str, st.SearchStrategy[Any]] = {
 
 
 @st.composite
-def leaves(draw: st.DrawFn) -> predicates.Predicate:
-    name = draw(st.sampled_from(SCHEMA.names))
+def leaves(draw: st.DrawFn, literals: Mapping[str, st.SearchStrategy[Any]]) -> predicates.Predicate:
+    name = draw(st.sampled_from(sorted(literals)))
     match draw(st.integers(0, 2)):
         case 0:
-            return Compare(name, draw(st.sampled_from(list(Comparator))), draw(LITERALS[name]))
+            return Compare(name, draw(st.sampled_from(list(Comparator))), draw(literals[name]))
         case 1:
-            return In(name, tuple(draw(st.lists(LITERALS[name], max_size=3))))
+            return In(name, tuple(draw(st.lists(literals[name], max_size=3))))
         case _:
             return IsNull(name)
 
 
-FILTERS = st.recursive(
-    leaves(),
-    lambda inner: st.one_of(
-        st.builds(Not, inner),
-        st.builds(And, st.tuples(inner, inner)),
-        st.builds(Or, st.tuples(inner, inner)),
-    ),
-    max_leaves=4,
-)
+def filters_of(
+    literals: Mapping[str, st.SearchStrategy[Any]],
+) -> st.SearchStrategy[predicates.Predicate]:
+    """Return filters on columns, by their names, that compare with literals."""
+    return st.recursive(
+        leaves(literals),
+        lambda inner: st.one_of(
+            st.builds(Not, inner),
+            st.builds(And, st.lists(inner, max_size=2).map(tuple)),
+            st.builds(Or, st.lists(inner, max_size=2).map(tuple)),
+        ),
+        max_leaves=4,
+    )
+
+
+FILTERS = filters_of(LITERALS)

@@ -113,6 +113,25 @@ print("hoodie.maintenance.cleaning.service" in sys.modules)
     assert _run(program) == "[]\nTrue\n"
 
 
+_ASKS_DUCKDB = """
+import sys
+import duckdb, hoodie
+connection = duckdb.connect()
+hoodie.open_table(sys.argv[1]).scan(["id"], "id > 1 and name <> 'x'").to_duckdb(connection, "t")
+assert connection.sql("select id from t").fetchall() == [(3,)]
+print(*(name for name, each in sys.modules.items() if type(each).__name__ != "_Deferred"))
+"""
+
+
+def test_scan_with_a_filter_for_duckdb_imports_no_dataset(tmp_path: Path) -> None:
+    uri = str(tmp_path / "trips")
+    made = hoodie.create_table(uri, {"id": pa.int64(), "name": pa.string()}, "id")
+    made.insert(pa.table({"id": [1, 2, 3], "name": ["a", "x", "b"]}), bulk=True)
+    modules = _run(_ASKS_DUCKDB, uri).split()
+    assert "pyarrow.parquet" in modules
+    assert not {"pandas", "pyarrow.dataset", "hoodie.door.datasets"} & set(modules)
+
+
 _OPENS = """
 import sys
 import hoodie

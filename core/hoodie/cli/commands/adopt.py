@@ -30,7 +30,8 @@ hoodie.bucket.index.partition.expressions.
 
 The instants of a table have the local times of its writers, unless hoodie.table.timeline.timezone
 is UTC. Then --time-zone says which zone that is, by its name in the IANA database: UTC if the JVMs
-run in UTC. It is refused if the times of the newest files show another one.
+run in UTC. It is refused if the times of the newest files show another one. Of a table that is only
+read, the zone may be stated without an index: ages of its commits are shown then.
 
 Keys and paths of some rows are compared with what the table's key generator makes of them. Where it
 leaves options of the generator to its writers, as CUSTOM does with hoodie.keygen.timebased.*, state

@@ -81,9 +81,9 @@ def history(  # noqa: PLR0913 - a parameter an option
     if not rows.num_rows:
         output.line(f"no write that is known has changed a row of key {key}")
         return
-    shown = histories.grid(rows, opened.config.zone, env.clock.now_ms())
-    output.grid(shown)
-    for line in histories.notes(rows):
+    zone = opened.config.time_zone
+    output.grid(histories.grid(rows, zone, env.clock.now_ms()))
+    for line in (*quantities.age_notes(zone), *histories.notes(rows)):
         output.note(line)
     output.note(quantities.counted(histories.change_count(rows), "change"))
 

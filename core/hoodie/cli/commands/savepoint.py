@@ -90,7 +90,7 @@ def savepoint(  # noqa: PLR0913 - a parameter an option
     if as_json:
         output.document(shown)
     else:
-        _print(action, shown, opened.config.zone, env.clock.now_ms())
+        _print(action, shown, opened.config.time_zone, env.clock.now_ms())
 
 
 def _check_options(
@@ -109,7 +109,7 @@ def _check_options(
 def _print(
     action: Action,
     shown: views.Document | views.DeletedDocument,
-    zone: time_zones.TimeZone,
+    zone: time_zones.TimeZone | None,
     now_ms: int,
 ) -> None:
     if isinstance(shown, views.DeletedDocument):
@@ -121,6 +121,8 @@ def _print(
         output.line(views.created_line(shown.savepoints[0]))
     elif shown.savepoints:
         output.grid(views.grid(shown, zone, now_ms))
+        for line in quantities.age_notes(zone):
+            output.note(line)
     else:
         output.line("no savepoints")
 

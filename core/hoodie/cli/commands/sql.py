@@ -64,8 +64,9 @@ def sql(  # noqa: PLR0913 - a parameter an option
     with contextlib.closing(duckdb.connect()) as connection, progress.Display() as display:
         opened = tables.open_table(uri, env, display)
         first = opened.scan(as_of=as_of)
-        for name in (opened.config.name, _ALIAS):
-            first.to_duckdb(connection, name)
+        first.to_duckdb(connection, _ALIAS)
+        if opened.config.name.lower() != _ALIAS:  # As DuckDB compares names.
+            connection.register(opened.config.name, connection.view(_ALIAS))
         for name, other in options.properties(more, "--table").items():
             tables.open_table(other, env, display).scan().to_duckdb(connection, name)
         display.phase("querying")

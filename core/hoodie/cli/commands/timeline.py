@@ -62,6 +62,7 @@ def timeline(
     if archived:
         _show_archived(uri, _PAGE if limit is None else limit, before, as_json=as_json)
         return
+    notes: tuple[str, ...] = ()
     with progress.Display() as display:
         env = environment.system()
         opened = tables.open_table(uri, env, display)
@@ -77,7 +78,9 @@ def timeline(
             chosen = found[_first(len(found), limit) :]
             rows = timelines.document(opened.uri, chosen, opened.metadata(chosen))
             count, shown = len(found), rows
-            grid = timelines.grid(rows, opened.config.zone, env.clock.now_ms())
+            zone = opened.config.time_zone
+            grid = timelines.grid(rows, zone, env.clock.now_ms())
+            notes = quantities.age_notes(zone)
     if as_json:
         output.document(shown)
         return
@@ -85,6 +88,8 @@ def timeline(
         output.line("the timeline is empty")
         return
     output.grid(grid)
+    for line in notes:
+        output.note(line)
     if limit is not None and limit < count:
         output.note(f"the newest of {quantities.counted(count, 'epoch' if chain else 'instant')}")
 
@@ -108,7 +113,10 @@ def _show_archived(uri: str, limit: int, before: str | None, *, as_json: bool) -
             "no instant is archived" if end is None else f"no instant is archived before {end}"
         )
         return
-    output.grid(timelines.grid(shown, opened.config.zone, env.clock.now_ms()))
+    zone = opened.config.time_zone
+    output.grid(timelines.grid(shown, zone, env.clock.now_ms()))
+    for line in quantities.age_notes(zone):
+        output.note(line)
     if len(found) > limit:
         oldest = page[-1].instant.requested_time
         output.note(f"hint: show earlier instants with --before {oldest}")

@@ -31,9 +31,9 @@ from hoodie.write import sessions
 DETAILS = """The file name determines the format: .csv, .tsv, .json, .jsonl, .ndjson or .parquet,
 and .gz after all but parquet; - is standard input. Columns are matched by name, and those that the
 files lack are null; of two rows with the same key, the later one counts. All files of one command
-make one commit: readers see all of its rows or none. Times have the form 2013-01-31 12:00:00, in
-UTC unless they name a zone; bytes are base64 in JSON. A column of text takes a value of any JSON
-type: a number with the digits that it has, an object as its JSON.
+make one commit: readers see all of its rows or none. Files without rows make none. Times have the
+form 2013-01-31 12:00:00, in UTC unless they name a zone; bytes are base64 in JSON. A column of text
+takes a value of any JSON type: a number with the digits that it has, an object as its JSON.
 
 With --create, a table that is not there is created with the columns of the files; `hoodie create`
 has more options for it.
@@ -82,6 +82,11 @@ class OperationName(enum.Enum):
     INSERT_OVERWRITE = "insert_overwrite"
     INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
     DELETE = "delete"
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it changes nothing without rows."""
+        return self not in (OperationName.INSERT_OVERWRITE, OperationName.INSERT_OVERWRITE_TABLE)
 
 
 def write(  # noqa: PLR0913 - a parameter an option
@@ -260,25 +265,27 @@ def write(  # noqa: PLR0913 - a parameter an option
         if operation is not OperationName.DELETE:
             data, absent = inputs.completed(data, schema.arrow, target.config)
             notes += inputs.absence_notes(absent)
+        data, has_rows = inputs.peeked(data)
         opened = target.opened(env, display)
+        # A batch without rows is kept by its commit, as new columns are.
+        is_kept = batch_id is not None or run.settings.adds_columns
         size = quantities.counted(data.num_rows, "row") if isinstance(data, pa.Table) else ""
         display.phase("writing", size)
-        result = opened.write(
-            data,
-            sessions.WriteOptions(
-                operation=commits.Operation[operation.name],
-                transaction=run.transaction(authors.Author(writer_id=writer_id)),
-                partitions=options.partition_paths(partition),
-                batch_id=batch_id,
-                compaction=run.compaction,
-                sort_by=order,
-            ),
+        wanted = sessions.WriteOptions(
+            operation=commits.Operation[operation.name],
+            transaction=run.transaction(authors.Author(writer_id=writer_id)),
+            partitions=options.partition_paths(partition),
+            batch_id=batch_id,
+            compaction=run.compaction,
+            sort_by=order,
         )
+        is_idle = operation.needs_rows and not (has_rows or is_kept)
+        result = None if is_idle else opened.write(data, wanted)
         # They are counted as rows are read, which the write does.
         rejected = rejects.count if rejects is not None else 0
         notes += inputs.rejection_notes(rejected, reject_file)
         counted = None
-        if count:
+        if count and result is not None:
             display.phase("counting new rows")
             counted = door_outcomes.counted(result, opened.row_counts)
     total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)

@@ -43,7 +43,7 @@ def document(
 
 def lines(shown: Document) -> Iterator[str]:
     """Yield what is shown of it."""
-    what = f"index {shown.index}, times of {shown.time_zone}"
+    what = f"index {shown.index or 'not stated'}, times of {shown.time_zone}"
     if not shown.changes:
         yield f"{shown.table} states this already: {what}; nothing to change"
         return

@@ -21,12 +21,12 @@ _DONE = {
 _STYLES = {"deleted": "red", "unknown": "yellow", "as of then": "dim"}
 
 
-def grid(rows: pa.Table, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
+def grid(rows: pa.Table, zone: time_zones.TimeZone | None, now_ms: int) -> grids.Grid:
     """Return a history, as `read.history.schema_of` says, as texts.
 
     Args:
         rows: The history.
-        zone: The timeline's.
+        zone: The timeline's; None where it is not known.
         now_ms: The time, in milliseconds since the epoch.
     """
     return grids.Grid(
@@ -59,7 +59,9 @@ def _is(rows: pa.Table, event: history.Event) -> pa.Array:
     return pa.array([each == event.value for each in rows.column(history.EVENT).to_pylist()])
 
 
-def _cells(row: Mapping[str, object], zone: time_zones.TimeZone, now_ms: int) -> tuple[str, ...]:
+def _cells(
+    row: Mapping[str, object], zone: time_zones.TimeZone | None, now_ms: int
+) -> tuple[str, ...]:
     event = history.Event(row[history.EVENT])
     return (
         quantities.ago_of(_text(row[history.COMPLETED]) or None, zone, now_ms),

@@ -15,7 +15,7 @@ class WriteDocument:
 
     Attributes:
         table: The table's URI.
-        is_written: False for a batch that the table held already.
+        is_written: False for a batch that the table held already, and for no rows.
         instant: Its requested time; None where nothing was written.
         completion_time: When it took effect.
         operation: As the command line names it.
@@ -192,23 +192,23 @@ class ReadDocument:
 
 def written(
     uri: str,
-    result: results.WriteResult,
+    result: results.WriteResult | None,
     operation: str,
     writer_id: str | None,
     total_ms: int,
     count: outcomes.Counted | None = None,
 ) -> WriteDocument:
-    """Return the document of a write that the command took some time for."""
+    """Return the document of a write that the command took some time for; None for no rows."""
     count = count or outcomes.Counted()
     rows = count.rows
     match result:
-        case results.AlreadyCommitted(batch_id=batch_id):
+        case None | results.AlreadyCommitted():
             return WriteDocument(
                 table=uri,
                 is_written=False,
                 operation=operation,
                 writer_id=writer_id,
-                batch_id=batch_id,
+                batch_id=None if result is None else result.batch_id,
                 total_ms=total_ms,
             )
         case results.CommitResult(instant=instant):
@@ -244,6 +244,8 @@ def write_line(shown: WriteDocument, *, is_counted: bool = False) -> str:
         shown: The write.
         is_counted: Whether it was asked how many rows were new.
     """
+    if not shown.is_written and shown.batch_id is None:
+        return "the input has no rows, nothing was written"
     if not shown.is_written:
         return f"batch {shown.batch_id} is in the table already, nothing was written"
     amounts = []

@@ -80,12 +80,12 @@ def deleted(uri: str, found: Iterable[instants.Instant]) -> DeletedDocument:
     return DeletedDocument(table=uri, deleted=tuple(each.requested_time for each in found))
 
 
-def grid(shown: Document, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
+def grid(shown: Document, zone: time_zones.TimeZone | None, now_ms: int) -> grids.Grid:
     """Return the savepoints as texts.
 
     Args:
         shown: The document.
-        zone: The timeline's.
+        zone: The timeline's; None where it is not known.
         now_ms: The time, in milliseconds since the epoch.
     """
     return grids.Grid(

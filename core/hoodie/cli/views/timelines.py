@@ -106,12 +106,12 @@ def _metadata(found: archived.ArchivedInstant) -> commits.CommitMetadata | None:
         return None  # Of a release that kept it in another form.
 
 
-def grid(shown: Document, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
+def grid(shown: Document, zone: time_zones.TimeZone | None, now_ms: int) -> grids.Grid:
     """Return the instants as texts.
 
     Args:
         shown: The timeline.
-        zone: Of its times.
+        zone: Of its times; None where it is not known.
         now_ms: Since the epoch: completions are told by how long they are over.
     """
     return grids.Grid(
@@ -133,7 +133,7 @@ def grid(shown: Document, zone: time_zones.TimeZone, now_ms: int) -> grids.Grid:
     )
 
 
-def _cells(shown: InstantRow, zone: time_zones.TimeZone, now_ms: int) -> tuple[str, ...]:
+def _cells(shown: InstantRow, zone: time_zones.TimeZone | None, now_ms: int) -> tuple[str, ...]:
     return (
         shown.requested_time,
         shown.action,

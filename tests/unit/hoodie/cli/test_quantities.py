@@ -3,6 +3,7 @@
 import pytest
 
 from hoodie.cli import quantities
+from hoodie.model import time_zones
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,11 @@ def test_size_is_told_in_the_unit_that_fits(size_bytes: int, text: str) -> None:
         (59_600, "1 min 00 s"),
         (185_000, "3 min 05 s"),
         (7_620_000, "2 h 07 min"),
+        (36 * 3_600_000, "36 h 00 min"),
+        (172_799_499, "47 h 59 min"),
+        (172_799_500, "2 days"),
+        (7 * 86_400_000, "7 days"),
+        (1_234 * 86_400_000 + 5 * 3_600_000, "1,234 days 5 h"),
     ],
 )
 def test_duration_is_told_in_the_units_that_fit(duration_ms: int, text: str) -> None:
@@ -77,3 +83,12 @@ def test_duration_is_between_two_instant_times(
 )
 def test_what_is_over_is_told_by_its_age(elapsed_ms: int, text: str) -> None:
     assert quantities.ago_text(elapsed_ms) == text
+
+
+def test_age_of_a_time_is_told_by_its_zone() -> None:
+    noon_ms = time_zones.UTC_ZONE.epoch_ms("20261121120000000")
+    zone = time_zones.TimeZone("Europe/Berlin")
+    assert quantities.ago_of("20261121120000000", zone, noon_ms) == "1 h ago"
+    assert quantities.ago_of("20261121120000000", None, noon_ms) == "2026-11-21 12:00:00"
+    assert quantities.ago_of("20261121120000", None, noon_ms) == "2026-11-21 12:00:00"
+    assert quantities.ago_of(None, None, noon_ms) == ""

@@ -182,6 +182,7 @@ def test_scan_shows_itself(small: SmallTable) -> None:
         ({"columns": ["no"]}, errors.NotFoundError, "there is no column 'no'; the columns are id,"),
         ({"limit": -1}, errors.InvalidInputError, "limit is -1, expected a whole number, 0"),
         ({"limit": 2.0}, errors.InvalidInputError, "limit is 2.0, expected a whole number"),
+        ({"limit": True}, errors.InvalidInputError, "limit is True, expected a whole number"),
         ({"limit": "2"}, errors.InvalidInputError, "limit is '2', expected a whole number"),
         ({"as_of": "soon"}, errors.InvalidInputError, "'soon' names no moment"),
     ],

@@ -541,3 +541,24 @@ def test_tasks_can_be_run_by_other_processes(tmp_path: Path) -> None:
     rows = [row for batch in batches for row in batch.to_pylist()]
     assert rows == found.read().read_all().to_pylist()
     assert [row["after"]["a"] for row in rows] == [2]
+
+
+@KINDS
+@pytest.mark.parametrize("is_net", [False, True])
+def test_changes_without_columns_have_operations_and_keys(
+    tmp_path: Path, config: table_config.TableConfig, *, is_net: bool
+) -> None:
+    made = Watched(tmp_path, config)
+    first = made.put(("1", 1), ("2", 1))
+    made.put(("2", 2), ("3", 1))
+    made.drop("1")
+    for since in (None, first):
+        how = {"since": since, "is_net": is_net}
+        named = made.table.change_data(columns=["id"], **how).read().read_all()
+        found = made.table.change_data(columns=[], **how).read().read_all()
+        assert found.column_names == named.column_names
+        names = [name for name in named.column_names if name not in ("before", "after")]
+        assert found.select(names) == named.select(names)
+        for name in ("before", "after"):
+            assert found.schema.field(name).type == pa.struct([])
+            assert found.column(name).is_valid() == named.column(name).is_valid()
