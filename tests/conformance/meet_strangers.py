@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
 from support.peer import traits  # noqa: E402 (the path comes first)
-from support.peer.judge import Judge, Settings  # noqa: E402
+from support.peer.judge import Judge, JudgeError, JudgeLostError, Settings  # noqa: E402
 from support.peer.meetings import Meeting  # noqa: E402
 
 KEPT = Path(".cache") / "strangers"
@@ -45,9 +45,8 @@ def main() -> None:
         for seed in islice(wanted, options.tables):
             begin = time.monotonic()
             stranger = traits.drawn(seed)
-            if stranger.zone not in judges:
-                place = Path(work) / f"judge-{len(judges)}"
-                judge = Judge(place, Settings(zone=stranger.zone))
+            if not _is_alive(judges.get(stranger.zone)):
+                judge = Judge(Path(work) / f"judge-{seed}", Settings(zone=stranger.zone))
                 judges[stranger.zone] = stack.enter_context(judge)
             folder = Path(work) / str(seed)
             folder.mkdir()
@@ -63,6 +62,17 @@ def main() -> None:
             shutil.rmtree(folder, ignore_errors=True)
     print(f"{len(failures)} of {options.tables} tables failed: {failures}")
     sys.exit(bool(failures))
+
+
+def _is_alive(judge: Judge | None) -> bool:
+    """Return whether a JVM answers: that of an earlier table may have crashed."""
+    if judge is None:
+        return False
+    try:
+        judge.versions()
+    except (JudgeError, JudgeLostError):
+        return False
+    return True
 
 
 if __name__ == "__main__":
