@@ -115,7 +115,7 @@ LATE, PARTIAL, FILTERED, NON_BLOCKING = (
     "non-blocking writers",
 )
 ON_READ, OPTIONS, GROWING = "columns that evolve on read", "other options", "new columns"
-MERGED, PLANS = "merged columns", "pending plans"
+MERGED, PLANS, SECONDARY_INDEX = "merged columns", "pending plans", "secondary index"
 
 
 def _has_key(stranger: Stranger) -> bool:
@@ -268,7 +268,7 @@ LATEST_TRAITS: Mapping[str, Trait] = {
         is_possible=lambda stranger: stranger.index not in BUCKETS and stranger.before is None,
         is_rare=True,
     ),
-    "secondary index": Trait(
+    SECONDARY_INDEX: Trait(
         steps=(CREATE_INDEX, "upsert"),
         is_possible=lambda stranger: (
             stranger.index == "record"
@@ -382,7 +382,7 @@ def _names(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]
         found.remove(GROWING)  # Our writers add no columns there (limits.md).
     if EXPRESSION_INDEX in known:
         found = [each for each in found if not _harms(each, stranger)]
-    if {"secondary index", EXPRESSION_INDEX} <= {*found}:
+    if {SECONDARY_INDEX, EXPRESSION_INDEX} <= {*found}:
         found.remove(EXPRESSION_INDEX)  # Both have the column.
     if {LATE, PARTIAL} <= {*found} and stranger.table.merge_on_read:
         found.remove(LATE)  # Gaps that late rows fill: limits.md.
@@ -390,9 +390,11 @@ def _names(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]
 
 
 def _harms(name: str, stranger: Stranger) -> bool:
-    """Return whether Apache Hudi alone loses rows of a table with a trait (limits.md)."""
+    """Return whether Apache Hudi alone loses rows of a table with a trait (limits.md), or waits."""
     if name == PLANS:
         return stranger.before is not None  # `test_upgraded_tables` has that.
+    if name in {EXPRESSION_INDEX, SECONDARY_INDEX}:
+        return stranger.has_kills  # CREATE INDEX waits a quarter of an hour for what was killed.
     return name == MERGED and stranger.index == "consistent hashing"
 
 
