@@ -48,6 +48,7 @@ BASE_FILE_META_COLUMNS = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO, schemas.REC
 """The meta columns that rows keep in a new base file; the others say where they are."""
 
 _BLOCK_BYTES_MAX = 1 << 30
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +287,21 @@ def with_meta_columns(
     return pa.Table.from_arrays(
         [*meta, *data.columns], names=[*schemas.META_COLUMNS, *data.column_names]
     )
+
+
+def new_rows(rows: LogRows, target: FileTarget) -> Iterator[pa.Table]:
+    """Yield the rows of a new base file, as `write_base_file` takes them, some at once.
+
+    Of narrow rows the meta columns take more memory than all others.
+    """
+    for start in range(0, rows.data.num_rows, _ROWS_AT_ONCE):
+        yield with_meta_columns(
+            rows.data.slice(start, _ROWS_AT_ONCE),
+            rows.record_keys.slice(start, _ROWS_AT_ONCE),
+            target,
+            target.first_row + start,
+            target.group.file_id,  # Replaced by the writer, which knows the file's name.
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ _PRIMES = (
     0x27D4EB2F165667C5,
 )
 _STRIPE_BYTES = 32
+_TEXTS_AT_ONCE = 1 << 18
+"""Of short texts the offsets take more memory than what is hashed."""
 
 
 def string_hash(texts: pa.Array | pa.ChunkedArray) -> Hashes:
@@ -58,6 +60,12 @@ def string_hash(texts: pa.Array | pa.ChunkedArray) -> Hashes:
         places = texts.indices.cast(pa.int64()).fill_null(len(texts.dictionary))
         hashes: Hashes = hashes_and_null[places.to_numpy()]
         return hashes
+    starts = range(0, len(texts), _TEXTS_AT_ONCE)
+    found = [_text_hash(texts.slice(start, _TEXTS_AT_ONCE)) for start in starts]
+    return np.concatenate([np.empty(0, np.int32), *found])
+
+
+def _text_hash(texts: pa.Array) -> Hashes:
     flat = texts.cast(pa.large_string())
     return _flat_hash(flat.fill_null("") if flat.null_count else flat)
 

@@ -7,20 +7,18 @@
     write    each part is read, and its file groups are written
 
 Memory: some pieces of `PIECE_BYTES` and the parts that are written at once, each about `PART_BYTES`
-or a file group, if that takes more; and where keys are looked up those of all rows, about 100 bytes
-a row.
+or a file group, if that takes more, and as much again while it is put together; and where keys are
+looked up those of all rows, about 100 bytes a row.
 """
 
 from __future__ import annotations
 
 import contextlib
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie import deferred, errors
@@ -218,21 +216,23 @@ def _deal_by_bucket(
 ) -> bool:
     """Put rows into the parts of their buckets; return whether no two parts share a base file."""
 
-    def dealt(number: int) -> tuple[pa.Table, Sequence[str], npt.NDArray[np.int64]]:
+    def split(number: int) -> tuple[pa.Table, Sequence[batches.GroupRows]]:
         piece = spool.piece(number)
-        batch = tasks.prepare(task, piece, storage)
-        numbers = np.empty(piece.num_rows, np.int64)
-        for group in batch.groups:
-            place = f"{group.partition_path}/{group.bucket}"
-            numbers[group.rows] = zlib.crc32(place.encode()) % len(parts)
-        return piece, batch.partition_paths, numbers
+        return piece, tasks.prepare(task, piece, storage).groups
 
     paths: set[str] = set()
-    for piece, found, numbers in ahead.results(dealt, spool.numbers, engine.parallelism):
+    # In turn, so that no part has two buckets while another has none.
+    number_of: dict[tuple[str, int], int] = {}
+    for piece, groups in ahead.results(split, spool.numbers, engine.parallelism):
+        found = dict.fromkeys(group.partition_path for group in groups)
         new = [path for path in found if path not in paths]
         if new and tasks.has_shared_groups(task, new, storage):
             return False
         paths.update(new)
+        numbers = np.empty(piece.num_rows, np.int64)
+        for group in groups:
+            place = (group.partition_path, group.bucket)
+            numbers[group.rows] = number_of.setdefault(place, len(number_of) % len(parts))
         parts.add(piece, numbers)
     parts.flush()
     return True
@@ -277,7 +277,8 @@ def _write_placed(
 
 
 def _rows(parts: scratch.Parts, number: int) -> pa.Table:
-    return pa.concat_tables(parts.tables(number))
+    # As `tasks.prepare` has them: it holds no second copy then.
+    return pa.concat_tables(parts.tables(number)).combine_chunks()
 
 
 def _filled(parts: scratch.Parts) -> list[int]:

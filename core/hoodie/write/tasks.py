@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,8 @@ with deferred.imports():
 
 
 _NO_ROWS: batches.Rows = np.empty(0, np.int64)
+
+Values = TypeVar("Values", pa.Table, pa.Array)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -580,15 +583,10 @@ def _write_group(
     is_alone = task.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     if may_have_base_file and is_alone and _makes_base_rows(task, changes):
         (rows,) = changes
-        whole = writing.with_meta_columns(
-            rows.data,
-            rows.record_keys,
-            target,
-            target.first_row,
-            target.group.file_id,  # Replaced by the writer, which knows the file's name.
-        )
-        stat = writing.write_base_file(target, [whole], task.file_schema, task.settings)
-        stat = replace(stat, pairs=rewriting.pairs_of_new_rows(target, whole))
+        pieces = writing.new_rows(rows, target)
+        stat = writing.write_base_file(target, pieces, task.file_schema, task.settings)
+        keyed = rows.data.append_column(schemas.RECORD_KEY, rows.record_keys)
+        stat = replace(stat, pairs=rewriting.pairs_of_new_rows(target, keyed))
         keys = key_changes.KeyChanges(added=rows.record_keys)
         return (replace(stat, keys=keys) if task.tracks_keys else stat,)
     stats = writing.write_log_files(target, changes, task.file_schema, task.settings)
@@ -668,7 +666,7 @@ def _changes_at_once(
 ) -> writing.LogRows:
     """Return what rows of one operation do to a file group, which loses the keys of others."""
     rows, leaving = pa.array(of_group), pa.array(leaves)
-    record_keys = batch.record_keys.take(rows)
+    record_keys = _taken(batch.record_keys, rows)
     if task.operation is commits.Operation.DELETE:
         return _deletes(task, record_keys, _deleted_ordering(task, batch, rows))
     deleted_keys = deleted_ordering = None
@@ -678,15 +676,21 @@ def _changes_at_once(
     elif (marked := _marked(task, batch, rows)) is not None:
         deleted_keys = record_keys.filter(marked)
         deleted_ordering = _deleted_ordering(task, batch, rows.filter(marked))
-        rows = rows.filter(pc.invert(marked))
+        kept = pc.invert(marked)
+        rows, record_keys = rows.filter(kept), record_keys.filter(kept)
     return writing.LogRows(
-        data=batch.data.select(task.file_schema.arrow.names).take(rows),
-        record_keys=batch.record_keys.take(rows),
+        data=_taken(batch.data.select(task.file_schema.arrow.names), rows),
+        record_keys=record_keys,
         deleted_keys=deleted_keys,
         deleted_ordering=deleted_ordering,
         is_insert=task.operation.adds_rows,
         sort_by=task.file_order,
     )
+
+
+def _taken(values: Values, rows: pa.Array) -> Values:
+    """Return some rows, by ascending positions: all of them as they are, which takes no memory."""
+    return values if len(rows) == len(values) else values.take(rows)
 
 
 def _marked(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> pa.Array | None:

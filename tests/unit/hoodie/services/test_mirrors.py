@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import hudi
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
+from pyiceberg import table as iceberg_table
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitStateUnknownException
@@ -20,8 +22,9 @@ import hoodie
 from hoodie import environment, errors
 from hoodie.model import settings
 from hoodie.services import mirroring
-from hoodie.services.mirrors import names, states, values
+from hoodie.services.mirrors import names, places, states, values
 from hoodie.timeline import chain, contents
+from support.servers import iceberg_catalog
 from support.tables import every_type, mirrors, restores
 from support.tables.random_histories import COW
 from support.tables.tables import SmallTable
@@ -410,16 +413,28 @@ def test_without_a_write_there_is_nothing_to_mirror(tmp_path: Path) -> None:
         mirror(trips(tmp_path / "t"))
 
 
-def test_a_mirror_in_a_sql_catalog_beside_the_one_in_the_folder(tmp_path: Path) -> None:
+@pytest.fixture(params=["sql", "rest"])
+def catalog_uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A catalog of each kind that is tried here."""
+    if request.param == "sql":
+        yield f"sqlite:///{tmp_path}/catalog.db"
+        return
+    with iceberg_catalog.running(tmp_path) as uri:
+        yield uri
+
+
+def test_a_mirror_in_a_catalog_beside_the_one_in_the_folder(
+    tmp_path: Path, catalog_uri: str
+) -> None:
     table = trips(tmp_path / "t")
     table.upsert(rows("1", "2"))
     mirror(table)
-    uri = f"sqlite:///{tmp_path}/catalog.db"
+    uri = catalog_uri
     for n in range(3):
         table.upsert(rows("1", n=n))
         done = table.maintain.mirror(kept=2, catalog=uri, table="lake.trips")
     assert done.detail.kept == 2
-    catalog = load_catalog("default", type="sql", uri=uri)
+    catalog = load_catalog("default", type="rest" if uri.startswith("http") else "sql", uri=uri)
     found = catalog.load_table("lake.trips")
     assert mirrors.in_order(found.scan().to_arrow()) == mirrors.optimized(table)
     consumer = names.consumer_of(uri, "lake.trips")
@@ -435,11 +450,37 @@ def test_a_mirror_in_a_sql_catalog_beside_the_one_in_the_folder(tmp_path: Path) 
     progress = states.glance(table._target.storage, consumer)
     assert progress is not None
     assert (progress.completion_time, progress.snapshots) == (done.detail.completion_time, 1)
-    catalog.engine.dispose()  # type: ignore[attr-defined]
+    catalog.close()
     other = trips(tmp_path / "other")
     other.upsert(rows("1"))
     with pytest.raises(errors.ConfigurationError, match="give this one another name"):
         other.maintain.mirror(catalog=uri, table="lake.trips")
+
+
+def test_of_two_that_mirror_into_a_catalog_at_once_one_looks_again(
+    tmp_path: Path, catalog_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = trips(tmp_path / "t")
+    table.upsert(rows("1", "2"))
+    name = "lake.trips"
+    in_catalog = {"catalog": catalog_uri, "table": name}
+    table.maintain.mirror(**in_catalog)
+    table.upsert(rows("1", n=7))
+    original = places.CatalogPlace.load
+
+    def overtaken(place: places.CatalogPlace) -> iceberg_table.Table | None:
+        found = original(place)
+        monkeypatch.setattr(places.CatalogPlace, "load", original)
+        hoodie.open_table(tmp_path / "t").maintain.mirror(**in_catalog)
+        return found
+
+    monkeypatch.setattr(places.CatalogPlace, "load", overtaken)
+    assert table.maintain.mirror(**in_catalog).detail.kept == 2
+    opened = places.open_place(table._target.storage, values.Catalog(name=catalog_uri, table=name))
+    found = opened.load()
+    assert found is not None
+    assert len(found.snapshots()) == 2
+    assert mirrors.in_order(found.scan().to_arrow()) == mirrors.optimized(table)
 
 
 def test_mirrors_of_one_name_in_two_catalogs_keep_to_their_own_files(tmp_path: Path) -> None:
