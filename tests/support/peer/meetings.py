@@ -710,6 +710,8 @@ class Meeting:
             text = TEXTS[1 + step.ts % 4].lower()
             yield f"lower(place) = '{text}'", lambda row: row["place"].lower() == text
         plain = [each for each in self.stranger.columns if each.name != key and _is_plain(each)]
+        if not plain:
+            return
         column = plain[step.ts % len(plain)]
         name, pivot = column.name, column.value(step.numbers.start + 3, step.ts)
         if pivot is None or not _quotable([pivot]):

@@ -315,19 +315,27 @@ def drawn(seed: int) -> Stranger:
         known |= LATEST_TRAITS
     if seed in NEWEST_OPENED:
         known |= NEWEST_TRAITS
-        stranger = _of_zone(_with_found_keys(stranger), ZONES[seed % len(ZONES)])
-    return _with_traits(random.Random(f"opened {seed}"), stranger, known)
+        stranger = _of_zone(stranger, ZONES[seed % len(ZONES)])
+    found = _with_traits(random.Random(f"opened {seed}"), stranger, known)
+    return _with_found_keys(found) if seed in NEWEST_OPENED else found
 
 
 def _with_found_keys(stranger: Stranger) -> Stranger:
-    """Return a stranger whose keys are no dates as long as it has no meta columns (limits.md)."""
-    key = stranger.row_key[0]
-    is_of_dates = pa.types.is_date(stranger.schema.field(key).type)
-    before = stranger.before
-    if before is None or strangers.NO_META_COLUMNS not in before.extra or not is_of_dates:
+    """Return a stranger of texts and whole numbers in keys, as long as it has no meta columns.
+
+    Of other types Apache Hudi finds no rows again there (limits.md).
+    """
+    if stranger.before is None or strangers.NO_META_COLUMNS not in stranger.before.extra:
         return stranger
-    other = strangers.drawn_column(random.Random(0), key, {"text": strangers.KEYS["text"]})
-    columns = [other if each.name == key else each for each in stranger.columns]
+    source, columns = random.Random(0), stranger.columns
+    for names, kinds in (
+        (stranger.row_key, strangers.KEYS),
+        (stranger.table.partition_by, strangers.PARTS),
+    ):
+        for each in names:
+            kind = stranger.schema.field(each).type
+            if not pa.types.is_string(kind) and not pa.types.is_integer(kind):
+                columns = _instead(source, columns, each, {"text": kinds["text"]})
     return replace(stranger, columns=columns)
 
 
