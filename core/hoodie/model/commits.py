@@ -181,6 +181,7 @@ class Untouched:
 class Absent:
     """Keys that a write looked for in all file groups of a partition, and found in none.
 
+    Or perhaps in none: with a global index those that a log file of their file group may delete.
     What it wrote, or left out, depends on that, so it conflicts with a write that inserts one.
 
     Attributes:

@@ -4,7 +4,9 @@ Where writers look keys up, each puts new keys into file groups that it chooses 
 insert the same key share no file group, and would both be published. And a delete of a key that is
 nowhere would miss its row. So what completed since a write began, in its partitions, or with a
 global index in any, is looked through for the keys that it found nowhere, right before it is
-published, in the lock scope (as `write.conflicts`). Written again, it finds them.
+published, in the lock scope (as `write.conflicts`). Written again, it finds them. A key in a file
+group whose log files may delete it counts as nowhere, too, where another write would take it for
+new in another partition.
 
 Only writes that look their keys up are held to that, and those that replace file groups: a plain
 insert may bring a key twice, as with Apache Hudi, and so may a JVM writer that completes after one

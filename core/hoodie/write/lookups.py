@@ -155,7 +155,10 @@ def _placed(
         batch, looked_up = tagging.routed(batch, indexed.tags, stays=False), indexed.looked_up
     # What replaces file groups leaves those that are new since it began, with their keys.
     if has_looked or (how.operation.replaces and how.config.record_key_fields):
-        absent = tuple(_absent(batch))
+        # What a log file deletes is new to a write that brings it to another partition.
+        is_doubtful = is_everywhere and how.config.updates_partitions
+        logged = [each for found in slices.values() for each in found if each.log_files]
+        absent = tuple(_absent(batch, {each.group for each in logged} if is_doubtful else ()))
     known = [group for group in batch.groups if group.file_id is not None]
     new = [group for group in batch.groups if group.file_id is None]
     match how.operation:
@@ -176,11 +179,17 @@ def _placed(
     return Placed(batch=batch, absent=absent, untouched=untouched, looked_up=tuple(looked_up))
 
 
-def _absent(batch: batches.Batch) -> Iterator[commits.Absent]:
+def _absent(
+    batch: batches.Batch, doubtful: Collection[files.FileGroupId]
+) -> Iterator[commits.Absent]:
+    """Yield the keys that are nowhere, or in file groups that may not have them any more."""
+    rows: dict[str, list[batches.Rows]] = {}
     for group in batch.groups:
-        if group.file_id is None:
-            keys = pc.unique(batch.record_keys.take(pa.array(group.rows)))
-            yield commits.Absent(partition_path=group.partition_path, keys=keys)
+        if group.file_id is None or _group_of(group) in doubtful:
+            rows.setdefault(group.partition_path, []).append(group.rows)
+    for path, found in rows.items():
+        keys = pc.unique(batch.record_keys.take(pa.array(np.concatenate(found))))
+        yield commits.Absent(partition_path=path, keys=keys)
 
 
 def _untouched(groups: Iterable[files.FileGroupId]) -> Iterator[commits.Untouched]:

@@ -250,6 +250,24 @@ def test_move_conflicts_with_what_brings_back_a_deleted_key(tmp_path: Path) -> N
     assert places(small) == [("p", "fast"), ("p", "2 of p")]
 
 
+@pytest.mark.parametrize("operation", [UPSERT, DELETE])
+def test_first_of_two_that_bring_back_a_deleted_key_to_different_partitions_wins(
+    tmp_path: Path, operation: commits.Operation
+) -> None:
+    """Files still have the key in one of them, so that a write there finds it; seed 900093."""
+    small = made(tmp_path, table_config.TableType.MERGE_ON_READ)
+    small.upsert([row("1", "q")], concurrency=SINGLE)
+    small.delete([{"id": "1", "part": "q"}], concurrency=SINGLE)
+    slow = begin(small, operation)
+    written = small.run_task(
+        slow, [row("1", "q") if operation is UPSERT else {"id": "1", "part": "q"}]
+    )
+    small.upsert([row("1", "p")], writer_id="fast", concurrency=OPTIMISTIC)
+    with pytest.raises(errors.WriteConflictError, match="has inserted '1' into partition 'p'"):
+        slow.commit(written)
+    assert places(small) == [("p", "1 of p")]
+
+
 def test_what_a_global_index_cannot_be_is_refused(tmp_path: Path) -> None:
     kind = table_config.TableType.MERGE_ON_READ
     partial = made(tmp_path / "partial", kind, has_partial_updates=True)
