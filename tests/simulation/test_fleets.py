@@ -229,6 +229,11 @@ def test_indexes_are_published_beside_writes_of_another_engine_that_overlap(
     assert judged > 10
 
 
+def test_dead_writes_are_rolled_back_as_long_as_a_build_may_wait_for_them() -> None:
+    """Also for an indexer that was paused, and whose successor has ended before it."""
+    assert_no_failure(Scenario.BUILT_BESIDE, 50_101)
+
+
 def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:
     """Else that nothing is found would prove nothing."""
     builds, valued = 0, 0

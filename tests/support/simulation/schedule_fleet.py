@@ -495,8 +495,9 @@ class Fleet:
     @property
     def _is_build_waiting(self) -> bool:
         """Whether a build may wait for what seems a write of another engine, to be taken back."""
-        indexers = {name for name in self.newest if name.startswith("indexer")}
-        return not self.plan.is_lying and not indexers <= self.finished
+        indexers = (name for name in self.newest if name.startswith("indexer"))
+        # One that was only paused may still build after its successor has ended.
+        return not self.plan.is_lying and any(self.at_work[name] for name in indexers)
 
     @property
     def _is_rollback_left(self) -> bool:
