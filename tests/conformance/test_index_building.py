@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -286,11 +286,17 @@ def shared(path: Path, made: PeerTable) -> peer_ours.Hoodie:
 
 @contextmanager
 def pending(
-    judge: Judge, path: Path, rows: pa.Table, options: Mapping[str, str], gate: Gate
+    judge: Judge,
+    path: Path,
+    rows: pa.Table,
+    options: Mapping[str, str],
+    gate: Gate,
+    *,
+    operation: str = "upsert",
 ) -> Iterator[None]:
     """Have Apache Hudi begin a write, and complete it in the end."""
     with ThreadPoolExecutor(1) as threads:
-        slow = threads.submit(judge.write, path, rows, options, gate=gate)
+        slow = threads.submit(judge.write, path, rows, options, operation=operation, gate=gate)
         try:
             while not gate.is_reached:
                 assert not slow.done(), slow.result()
@@ -527,6 +533,158 @@ def test_index_becomes_ready_while_writes_of_apache_hudi_overlap(
     judge.write(path, rows_of(range(10, 22), 40), later | COMPACTS)
     check_shared(judge, path, ready)
     assert not judge.read(path, by_metadata("ts > 1000")).num_rows
+
+
+WHOLE = [kind for kind in RECORD_SHARED if RECORD_SHARED[kind][1] is KEPT_UP]
+
+
+def check_ids(judge: Judge, path: Path, expected: Collection[int]) -> None:
+    """Check that a table has the rows of some numbers, and each is found by its key."""
+    ids = sorted(judge.read(path).column("id").to_pylist())
+    assert ids == [f"key-{number:03d}" for number in sorted(expected)]
+    check_keys(judge, path, len(expected))
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("kind", WHOLE)
+@pytest.mark.parametrize("option", ["on, streaming", "on", "off"])
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_record_index_becomes_ready_while_writes_of_apache_hudi_overlap(
+    kind: str, option: str, operation: str, judge: Judge, second_judge: Judge, tmp_path: Path
+) -> None:
+    """ADR 0052: a write that began once it was inflight logs there, or drops it when it ends."""
+    made, kept_up, index = RECORD_SHARED[kind]
+    path = tmp_path / "table"
+    ours = shared(path, made)
+    options = made.occ_options(filesystem_lock())
+    by_index = {"hoodie.index.type": index}
+    later = (
+        options
+        | {
+            "off": {},
+            "on": kept_up | ASYNC | by_index,
+            "on, streaming": kept_up | STREAMING | by_index,
+        }[option]
+    )
+    heard: list[str] = []
+    is_over = threading.Event()
+
+    def hear(what: str) -> None:
+        heard.append(what)
+        assert not is_over.is_set()
+
+    first, second = (Gate(path=tmp_path / name) for name in ("first", "second"))
+    before = of_part(rows_of(range(9, 15), 7), 0)
+    meanwhile = of_part(rows_of(range(6, 18), 9), 1)
+    expected = {*range(12), *numbers_of(before)}
+    with ThreadPoolExecutor(1) as threads, ExitStack() as ends:
+        ends.callback(is_over.set)
+        with pending(second_judge, path, before, options | kept_up | ASYNC, first):
+            building = threads.submit(build, path, [RECORD_INDEX], hear)
+            while INFLIGHT not in table_properties(path):
+                assert not building.done(), building.result()
+                time.sleep(0.1)
+            overlapping = pending(judge, path, meanwhile, later, second, operation=operation)
+            ends.enter_context(overlapping)
+        assert building.result().built == (RECORD_INDEX,), heard
+        assert set(named_ready(path)) == {"files", RECORD_INDEX}
+    if option == "off":
+        assert RECORD_INDEX not in named_ready(path)
+        return
+    changed = {*numbers_of(meanwhile)}
+    expected = expected | changed if operation == "upsert" else expected - changed
+    check_ids(judge, path, expected)
+    judge.write(path, rows_of(range(8, 20), 20), later)
+    ours.write(path, rows_of(range(16, 24), 30), "upsert")
+    judge.write(path, rows_of(range(10, 22), 40), later | COMPACTS)
+    check_ids(judge, path, expected | {*range(8, 24)})
+
+
+SLOW_RETRIES = {
+    "hoodie.write.lock.wait_time_ms_between_retry": "8000",
+    "hoodie.write.lock.client.wait_time_ms_between_retry": "8000",
+}
+"""Of a lock: another that waits for it takes it first."""
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("kind", WHOLE)
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+def test_record_index_becomes_ready_above_keys_that_apache_hudi_has_streamed(
+    kind: str, operation: str, judge: Judge, second_judge: Judge, tmp_path: Path
+) -> None:
+    """ADR 0052: with streaming writes they are there, pending, before the write completes."""
+    made, kept_up, index = RECORD_SHARED[kind]
+    path = tmp_path / "table"
+    shared(path, made)
+    options = made.occ_options(filesystem_lock()) | kept_up
+    streaming = options | STREAMING | {"hoodie.index.type": index} | SLOW_RETRIES
+    first, second = (Gate(path=tmp_path / name) for name in ("first", "second"))
+    before = of_part(rows_of(range(9, 15), 7), 0)
+    meanwhile = of_part(rows_of(range(6, 18), 9), 1)
+    is_publishing, is_streamed, is_over = (threading.Event() for _ in range(3))
+
+    def hear(what: str) -> None:
+        assert not is_over.is_set()
+        if what == "publishing" and INFLIGHT in table_properties(path):
+            is_publishing.set()
+            is_streamed.wait(120)
+
+    with ThreadPoolExecutor(1) as threads, ExitStack() as ends:
+        ends.callback(is_over.set)
+        with pending(second_judge, path, before, options | ASYNC, first):
+            building = threads.submit(build, path, [RECORD_INDEX], hear)
+            wait_for(lambda: INFLIGHT in table_properties(path), building)
+            begun = times_of(path)
+            overlapping = pending(judge, path, meanwhile, streaming, second, operation=operation)
+            ends.enter_context(overlapping)
+            [late] = times_of(path) - begun
+        wait_for(is_publishing.is_set, building)
+        wait_for(lambda: takes_lock(path), building)
+        second.open()
+        folder = path / ".hoodie" / "metadata" / RECORD_INDEX
+        wait_for(lambda: list(folder.glob(f".record-index-*_{late}.log.*")), building)
+        time.sleep(2)
+        is_streamed.set()
+        time.sleep(1)
+        (path / LOCK_FILE).unlink()
+        assert building.result().built == (RECORD_INDEX,)
+    completed = [each.name for each in (path / ".hoodie" / "timeline").glob("*_*.*")]
+    [indexed] = [each for each in completed if each.endswith(".indexing")]
+    [written] = [each for each in completed if each.startswith(late)]
+    assert indexed.split("_")[1] < written.split("_")[1]
+    changed, expected = {*numbers_of(meanwhile)}, {*range(12), *numbers_of(before)}
+    check_ids(judge, path, expected | changed if operation == "upsert" else expected - changed)
+
+
+LOCK_FILE = Path(".hoodie") / "lock"
+
+
+def takes_lock(path: Path) -> bool:
+    """Take the lock that is a file; return whether it was free."""
+    try:
+        (path / LOCK_FILE).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def wait_for(look: Callable[[], object], building: "Future[results.IndexResult]") -> None:
+    """Look until there is something to see, while an index is built."""
+    end_s = time.monotonic() + 120
+    while not look():
+        assert time.monotonic() < end_s
+        assert not building.done(), building.result()
+        time.sleep(0.05)
+
+
+def times_of(path: Path) -> set[str]:
+    """Return the requested times of what was requested."""
+    return {each.name[:17] for each in (path / ".hoodie" / "timeline").glob("*.requested")}
+
+
+def numbers_of(rows: pa.Table) -> list[int]:
+    return [int(each.removeprefix("key-")) for each in rows.column("id").to_pylist()]
 
 
 @pytest.mark.parametrize("kind", ["mor", "cow"])

@@ -29,6 +29,7 @@ from support.simulation.schedule_plans import (
     FILTERED,
     INDEXED_FROM,
     KEYED_FROM,
+    KEYS_BUILT,
     OVERLAPPING,
     PARTITIONED_FROM,
     PARTS_BUILT_FROM,
@@ -204,7 +205,9 @@ def test_statistics_are_built_and_judged_beside_everything_else(
     assert left_out > 10
 
 
-@pytest.mark.parametrize(("seeds", "count"), [(OVERLAPPING[0], 6), (OVERLAPPING[1], 8)])
+@pytest.mark.parametrize(
+    ("seeds", "count"), [(OVERLAPPING[0], 6), (OVERLAPPING[1], 8), (KEYS_BUILT, 4)]
+)
 def test_indexes_are_published_beside_writes_of_another_engine_that_overlap(
     seeds: range, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,13 +223,20 @@ def test_indexes_are_published_beside_writes_of_another_engine_that_overlap(
         return found
 
     monkeypatch.setattr(index_decisions, "waited_for", waited_for)
-    judged = 0
+    judged, streamed = 0, 0
     for seed in seeds[:count]:
         fleet = Fleet(plan_of(Scenario.BUILT_BESIDE, seed))
         fleet.run()
-        judged += fleet.world.filters + fleet.world.stated
+        judged += fleet.world.filters + fleet.world.stated + fleet.world.located
+        streamed += fleet.world.streamed
     assert sum(passed) > 2
     assert judged > 10
+    assert (streamed > 5) is (seeds is KEYS_BUILT)
+
+
+def test_dead_writes_are_rolled_back_as_long_as_a_build_may_wait_for_them() -> None:
+    """Also for an indexer that was paused, and whose successor has ended before it."""
+    assert_no_failure(Scenario.BUILT_BESIDE, 50_101)
 
 
 def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:

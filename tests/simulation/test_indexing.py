@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from hoodie import errors
-from hoodie.filegroup import metadata_table
+from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import properties as hudi_properties
 from hoodie.metadata import index_decisions, index_dropping, index_steps
 from hoodie.model import commits, instants, secondary_indexes, settings, table_config
@@ -22,6 +23,8 @@ from hoodie.timeline import (
     transitions,
 )
 from hoodie.transaction import lifecycle
+from hoodie.transaction.client import Client, OpenAction
+from hoodie.write import conflicts, replacements
 from support.parameters import covering
 from support.simulation import (
     faulty_storage,
@@ -33,8 +36,10 @@ from support.simulation import (
 )
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import (
+    ANOTHER_PARTITION,
     CONFIG,
     COPY_ON_WRITE,
+    PARTITION,
     SETTINGS,
     World,
     metadata,
@@ -593,6 +598,9 @@ def check_for_all(world: World, judged: Callable[[World], table_config.TableConf
     for name in (*world.config.metadata_partitions, *world.config.metadata_partitions_inflight):
         assert list(metadata_table.data_files(beside, name)), name
     is_there = world.index in world.config.metadata_partitions
+    if is_there and isinstance(world, schedule_lookups.LookupWorld):
+        timeline = active.listed(world.storage)
+        world.judge_index(world.config, snapshots.take(world.storage, world.config, timeline))
     world.config = before
     return is_there
 
@@ -651,24 +659,45 @@ class JvmWorld(World):
         return self.storage.read(table_properties.PATH)
 
 
-class _Streaming(schedule_lookups.LookupWorld):
-    """The same of rows."""
+class JvmLookupWorld(JvmWorld, schedule_lookups.LookupWorld):
+    """The same of rows, with a record index.
 
-    def storage_of(self, process: schedule.Process) -> Storage:
-        inner = super().storage_of(process)
-        is_other = process.name.startswith("engine")
-        return schedule_streaming.streaming(inner) if is_other else inner
+    Those that have numbers put a key of their own, and put or delete that of one that has ended:
+    no two that overlap change one file group.
+    """
+
+    BEFORE = 4
+
+    def changes_of(
+        self, writer: Client, opened: OpenAction, source: random.Random
+    ) -> schedule_lookups.Changes:
+        number = _number_of(writer)
+        if number is None:
+            return super().changes_of(writer, opened, source)
+        earlier = f"key {number - self.BEFORE}"
+        changed = {} if number <= self.BEFORE else {earlier: number if number % 2 else None}
+        return {f"key {number}": number, **changed}
+
+    def small_file_bytes(self, writer: Client, source: random.Random) -> int:
+        return 0 if _number_of(writer) else super().small_file_bytes(writer, source)
+
+    def part_of(self, key: str, source: random.Random) -> str:
+        is_moved = key.startswith("key ") and self.config.has_global_index
+        paths = (PARTITION, ANOTHER_PARTITION)
+        return source.choice(paths) if is_moved else super().part_of(key, source)
 
 
-class JvmLookupWorld(_Streaming):
-    """With a record index."""
+def _number_of(writer: Client) -> int | None:
+    """Return the number of one of several writers of Apache Hudi."""
+    text = writer.author.writer_id.removeprefix("engine")
+    return int(text) if text.isdecimal() else None
 
 
-class JvmValueWorld(_Streaming, schedule_lookups.ValueWorld):
+class JvmValueWorld(JvmLookupWorld, schedule_lookups.ValueWorld):
     """With a secondary index of values, too."""
 
 
-class JvmStatisticsWorld(_Streaming, schedule_lookups.StatisticsWorld):
+class JvmStatisticsWorld(JvmLookupWorld, schedule_lookups.StatisticsWorld):
     """With statistics."""
 
 
@@ -749,7 +778,7 @@ def without_index(properties: bytes, name: str) -> bytes:
     return hudi_properties.encode(found)
 
 
-class OffWorld(JvmWorld):
+class _Off(JvmWorld):
     """A world in which they have the index's option off: what is ready is dropped by them."""
 
     def opened(self, process: schedule.Process) -> bytes:
@@ -759,6 +788,19 @@ class OffWorld(JvmWorld):
             table_properties.update(self.storage, changes, process.clock, lambda: None)
             self.storage.delete_directory(f".hoodie/metadata/{self.index}")
         return without_index(super().opened(process), self.index)
+
+
+class OffWorld(_Off):
+    """The same of lines of text."""
+
+
+class OffLookupWorld(_Off, JvmLookupWorld):
+    """The same of rows."""
+
+
+def off_world(kind: Kind) -> type[World]:
+    """Return a world of a kind whose engines have the index's option off."""
+    return OffLookupWorld if kind.has_keys else OffWorld
 
 
 @pytest.mark.parametrize("kind", SHARED)
@@ -823,6 +865,8 @@ class Overlapping(At):
 
     def __init__(self, number: int, *, loses_lock: bool = False) -> None:
         super().__init__(number, self._next, loses_lock=loses_lock)
+        self._keeps_lock = not loses_lock
+        self.streamed = 0  # How many have logged in a record index before they completed.
         self.pending = 0
         self.begun = 0
         self.is_over = False
@@ -836,6 +880,10 @@ class Overlapping(At):
         opened = world.begin(writer)
         groups = [world.groups[self.begun % len(world.groups)]]
         stats = world.write_files(writer, opened, groups)
+        written = [each for each in stats if isinstance(each, commits.WriteStat)]
+        streamed = None
+        if isinstance(world, JvmLookupWorld):
+            streamed = schedule_streaming.Streamed.by(writer, opened, written)
         self.pending += 1
 
         def complete() -> None:
@@ -843,11 +891,19 @@ class Overlapping(At):
                 # The builder that waits for its next scope's clock would not give it back.
                 world.time.later(100, complete)
                 return
-            if isinstance(world, OffWorld):
+            if isinstance(world, _Off):
                 world.opened(process)  # J8: its commit drops what has become ready.
-            written = [each for each in stats if isinstance(each, commits.WriteStat)]
+            if streamed is not None and self._keeps_lock:
+                streamed.check(world.storage)
+                self.streamed += 1
             told = metadata(written, commits.Operation.UPSERT, world.schema)
-            lifecycle.commit(writer, opened, told)
+            checks: list[lifecycle.CommitCheck] = []
+            adjustment = lifecycle.AS_IT_IS
+            if world.has_rows:
+                checks = [conflicts.commit_check(writer), *world.key_checks(writer, stats)]
+                keys = world.settling(writer, opened, replacements.NOTHING, stats)
+                adjustment = lifecycle.Adjustment(keys=keys)
+            lifecycle.commit(writer, opened, told, checks, adjustment)
             self.pending -= 1
             check_for_all(world, self.judged)
 
@@ -863,16 +919,22 @@ class Overlapping(At):
             world.time.later(100, lambda: self._next(world))
 
 
-@pytest.mark.parametrize("kind", SHARED)
-@pytest.mark.parametrize("make", [JvmWorld, OffWorld])
+MAKES = [jvm_world, off_world]
+BEGUN = [*SHARED, "shared-keys-mor", "shared-keys-cow"]
+"""The kinds whose indexes are inflight while others write."""
+
+
+@pytest.mark.parametrize("kind", BEGUN)
+@pytest.mark.parametrize("make", MAKES)
 def test_index_becomes_ready_while_writes_of_another_engine_overlap(
-    kind: str, make: type[World]
+    kind: str, make: Callable[[Kind], type[World]]
 ) -> None:
-    """ADR 0051: those are waited for alone that began before it was inflight."""
+    """ADR 0051, ADR 0052: those are waited for alone that began before it was inflight."""
     beside: set[int] = set()
+    streamed = 0
     for number in itertools.count():
         fault = Overlapping(number)
-        world = made(fault, kind, make)
+        world = made(fault, kind, make(KINDS[kind]))
         fault.begin(world)
         world.build_index(world.writer("builder"))
         assert fault.begun < Overlapping.WRITES_MAX, "it was built after they had ended"
@@ -881,27 +943,78 @@ def test_index_becomes_ready_while_writes_of_another_engine_overlap(
         fault.is_over = True
         world.time.advance(3 * Overlapping.LASTS_MS)
         assert not fault.pending
-        if make is OffWorld and not is_ready(world):
+        streamed += fault.streamed
+        if make is off_world and not is_ready(world):
             world.build_index(world.writer("successor"))
         later_changes(world)
         check(world, builds_max=BUILDS_MAX)
         if fault.has_left:
             break
     assert max(beside) > 0
+    assert bool(streamed) is (KINDS[kind].has_keys and make is jvm_world)
 
 
-@pytest.mark.parametrize("kind", SHARED)
-@pytest.mark.parametrize("make", [JvmWorld, OffWorld])
+class KilledBeside(Overlapping):
+    """The same, while the builder dies at one of its calls."""
+
+    WRITES_MAX = 200
+
+    def __init__(self, number: int) -> None:
+        super().__init__(0)
+        self._calls = number
+        self.has_died = False
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        found = super().at(process, call, is_mutation=is_mutation)
+        if is_mutation and process.name == "builder":
+            self._calls -= 1
+            if self._calls == -1:
+                self.has_died = True
+                return Fault.CRASH_AFTER
+        return found
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", ["shared-keys-cow", "shared-cow", "shared-keys-mor"])
+def test_builder_killed_while_writes_of_another_engine_overlap_is_continued(kind: str) -> None:
+    """ADR 0052: what these have logged in a record index stays, and the successor needs no pause.
+
+    Other partitions are made again: nothing is logged there before a write completes.
+    """
+    for number in itertools.count():
+        fault = KilledBeside(number)
+        world = made(fault, kind, jvm_world(KINDS[kind]))
+        fault.begin(world)
+        with contextlib.suppress(schedule.Crash):
+            world.build_index(world.writer("builder"))
+        if not fault.has_died:
+            break
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        with world.writer("janitor").lock.scope():
+            pass  # The writes look whether somebody has it, and the dead builder may have.
+        world.build_index(world.writer("successor"))
+        assert fault.begun < KilledBeside.WRITES_MAX, "it was built after they had ended"
+        fault.is_over = True
+        world.time.advance(3 * Overlapping.LASTS_MS)
+        assert not fault.pending
+        later_changes(world)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+        check(world, builds_min=0, builds_max=2)
+    assert number
+
+
+@pytest.mark.parametrize("kind", BEGUN)
+@pytest.mark.parametrize("make", MAKES)
 def test_writes_that_overlap_while_the_builder_loses_its_lock_are_in_the_index(
-    kind: str, make: type[World]
+    kind: str, make: Callable[[Kind], type[World]]
 ) -> None:
     """ADR 0051: one may begin right before the properties change, and go on after it."""
-    judged = as_others_see_it if make is JvmWorld else as_we_see_it
+    judged = as_others_see_it if make is jvm_world else as_we_see_it
     ready: set[bool] = set()
     for number in itertools.count():
         fault = Overlapping(number, loses_lock=True)
         fault.judged = judged
-        world = made(fault, kind, make)
+        world = made(fault, kind, make(KINDS[kind]))
         fault.begin(world)
         with contextlib.suppress(*LOST):
             world.build_index(world.writer("builder"))

@@ -208,7 +208,7 @@ class _Builder:
                     self._hear(f"dropping {', '.join(old)}")
                     index_dropping.drop_by(self._client, self._target.config, old)
                 case index_decisions.Schedule(missing):
-                    self._schedule(self._first_of(missing, config), request)
+                    self._schedule(self._first_of(missing, config, request), request)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -235,14 +235,20 @@ class _Builder:
         if refusal is not None:
             raise refusal
 
-    def _first_of(self, names: Sequence[str], config: table_config.TableConfig) -> Sequence[str]:
+    def _first_of(
+        self,
+        names: Sequence[str],
+        config: table_config.TableConfig,
+        request: index_decisions.Request,
+    ) -> Sequence[str]:
         """Return which indexes are built first: beside writes of other engines not all together."""
         if not config.has_foreign_writers:
             return names
         timeline = active.listed(self._client.storage)
         if not index_sharing.others_at_work(self._client, timeline):
             return names
-        return index_decisions.first_of(names, config)
+        is_partitioned = request.is_partitioned
+        return index_decisions.first_of(names, config, is_partitioned=is_partitioned)
 
     def _schedule(self, names: Sequence[str], request: index_decisions.Request) -> None:
         """Put a plan on the timeline, unless there is one by now."""

@@ -551,27 +551,49 @@ def is_published(build: Build, config: table_config.TableConfig) -> bool:
     return is_by_it and set(build.plan.names) <= set(config.metadata_partitions)
 
 
-def may_begin(names: Collection[str], config: table_config.TableConfig) -> bool:
+def may_begin(
+    names: Collection[str], config: table_config.TableConfig, *, is_partitioned: bool = False
+) -> bool:
     """Return whether the partitions of a plan may be inflight while other engines write.
 
     They may if it does not matter in which order what a pending write logs is merged with what the
-    build has: a record is of one file, which one write made, or all that the build has is in a base
-    file. A record index has keys that several writes change. While `partition_stats` is inflight,
-    and `column_stats` not ready, no write of Apache Hudi 1.2.0 completes whose option is on (ADR
-    0051).
+    build has: a record is of one file, which one write made, or all that the build has is in base
+    files. While `partition_stats` is inflight, and `column_stats` not ready, no write of Apache
+    Hudi 1.2.0 completes whose option is on (ADR 0051). A record index of the whole table is alone
+    in its plan, and one of each partition gets file groups when a partition comes into being (ADR
+    0052).
+
+    Args:
+        names: The partitions.
+        config: The table's configuration.
+        is_partitioned: Whether a record index is one of each partition.
     """
+    if key_changes.RECORD_INDEX in names:
+        return len(names) == 1 and not is_partitioned
     is_stated = file_statistics.COLUMN_STATS in config.metadata_partitions
     return _OF_FILES.issuperset(names) and (
         file_statistics.PARTITION_STATS not in names or is_stated
     )
 
 
-def first_of(names: Sequence[str], config: table_config.TableConfig) -> Sequence[str]:
+def first_of(
+    names: Sequence[str], config: table_config.TableConfig, *, is_partitioned: bool = False
+) -> Sequence[str]:
     """Return which of some indexes are built first while writes of other engines are pending.
 
-    Those that need not wait for all of these to end, if there are any.
+    Those that need not wait for all of these to end, if there are any; those of files come first.
     """
-    return [name for name in names if may_begin([name], config)] or names
+    found = [name for name in names if may_begin([name], config, is_partitioned=is_partitioned)]
+    return [name for name in found if name in _OF_FILES] or found or names
+
+
+def keeps_files(names: Collection[str], config: table_config.TableConfig) -> bool:
+    """Return whether what is in the folders of inflight partitions stays when a build begins.
+
+    A record index that builders of this project have begun may have log files of pending writes of
+    other engines, which name them when they complete. Of other indexes these log nothing before.
+    """
+    return key_changes.RECORD_INDEX in names and set(names) <= {*config.metadata_partitions_own}
 
 
 def waited_for(at_work: Iterable[instants.Instant], begun: Begun | None) -> list[instants.Instant]:

@@ -3,9 +3,9 @@
     look       without the lock: what is in the files that a timeline counts, as base files in
                memory; then in those of changes that completed since
     wait       without the lock: no write of another engine is pending
-    begin      in a lock scope, if one is, and the indexes are of files: the partitions are made
-               empty, and named as inflight (`_begin`); from now on the writes alone are waited for
-               that were pending once that was done
+    begin      in a lock scope, if one is, and the indexes are of files, or a record index of the
+               whole table: the partitions are made empty, and named as inflight (`_begin`); from
+               now on the writes alone are waited for that were pending once that was done
     follow     unless a write has completed that was requested later than the action: a commit
                without rows (`index_following`)
     publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
@@ -15,12 +15,12 @@
 
 Writers of Apache Hudi log into the partitions that the properties name when they open the metadata
 table, after their requested file is there: what is not pending when the partitions are named keeps
-them up, or drops them. Others than those of files are inflight for a moment only, and nothing of
-them is on storage before.
+them up, or drops them. Other indexes are inflight for a moment only, and nothing of them is on
+storage before.
 
 Requests under the lock: some 50; for each of the last changes one, and those of a look into its
 files; two for each write that is pending. Memory: that of the statistics and bloom filters. Source:
-ADR 0032, ADR 0051; protocol.md: Indexes built beside writers.
+ADR 0032, ADR 0051, ADR 0052; protocol.md: Indexes built beside writers.
 """
 
 import functools
@@ -59,6 +59,7 @@ from hoodie.metadata import (
 from hoodie.model import (
     expression_indexes,
     file_statistics,
+    files,
     instants,
     key_changes,
     plans,
@@ -200,13 +201,14 @@ class Building:
                 if not timeline.is_followed(opened.requested_time):
                     index_following.follow(self._client, look.config, self._schema)
                     look.catch_up(active.listed(self._client.storage))
+                if begun is not None:
+                    look.settle()
                 self._reporter("publishing")
                 make = functools.partial(_make, self._client, look, opened, begun)
                 return lifecycle.complete(self._client, opened, content, effects=[make])
             except _NotYetError as reason:
                 self._wait(reason, opened)
-                may_begin = begun is None and index_decisions.may_begin(plan.names, look.config)
-                if reason.is_beside and may_begin and has_waited:
+                if reason.is_beside and begun is None and look.may_begin and has_waited:
                     begun = self._begin(look, opened)
                 # A write that ends in a moment is waited for once.
                 has_waited = has_waited or reason.is_beside
@@ -284,10 +286,16 @@ class _Look:
         slices = snapshot.newest_slices()
         columns = stored_schemas.columns_of(client.storage, self.config, self._timeline, schema)
         record_groups = index_steps.NO_RECORD_GROUPS
+        self.may_begin = index_decisions.may_begin(
+            names, self.config, is_partitioned=plan.is_partitioned
+        )
         if key_changes.RECORD_INDEX in names or any(map(secondary_indexes.is_one, names)):
             record_groups = initial_keys.count_file_groups(
                 client, snapshot, engine, is_partitioned=plan.is_partitioned
             )
+        if self.may_begin and index_decisions.keeps_files(names, self.config):
+            # By their number writers divide keys that have a write pending.
+            record_groups = {**record_groups, **index_steps.record_groups_of(client)}
         secondary = index_steps.secondary_of(
             client, plan, self.config, columns, record_groups.get(None, 0)
         )
@@ -436,6 +444,31 @@ class _Look:
         for each in self._pairs:
             each.catch_up(timeline, changes)
 
+    def settle(self, bytes_max: int | None = None) -> None:
+        """Bring what changes have decided of keys into base files.
+
+        Args:
+            bytes_max: Of base files of this length at most; None for any.
+
+        Raises:
+            _NotYetError: There are more.
+        """
+        if self._keys is None:
+            return
+        length = self._keys.unsettled_bytes if bytes_max is not None else 0
+        if bytes_max is not None and length > bytes_max:
+            raise _NotYetError(
+                f"changes have come meanwhile that {length >> 20} MiB of base files lack",
+                is_waited=False,
+            )
+        self._keys.settle()
+
+    def groups_of(self, name: str) -> Sequence[files.FileGroupId]:
+        """Return the file groups of a partition, in the order of their places."""
+        if name == key_changes.RECORD_INDEX and self._keys is not None:
+            return self._keys.groups
+        return index_steps.groups(name)
+
     def is_redefined(self) -> bool:
         """Return whether there are statistics of other columns by now; a request if there are any.
 
@@ -456,11 +489,14 @@ class _Look:
         """
         self._statistics.check_columns(self._client.storage, self.config, self._timeline)
 
-    def contents(self, time: instants.InstantTime) -> Mapping[str, partition_making.Content]:
+    def contents(
+        self, time: instants.InstantTime, *, is_begun: bool
+    ) -> Mapping[str, partition_making.Content]:
         """Return what the partitions begin with, as of the last look.
 
         Args:
             time: Of the delta commit that makes them.
+            is_begun: Whether others have logged in them since they were made.
         """
         found: dict[str, partition_making.Content] = {}
         if self._has_statistics:
@@ -477,7 +513,9 @@ class _Look:
             found[each.partition] = _with_partitions(
                 found[each.partition], self._client.clock.now_ms()
             )
-        if self._keys is not None:
+        if self._keys is not None and is_begun:
+            found[key_changes.RECORD_INDEX] = self._keys.whole_content()
+        elif self._keys is not None:
             paths: Sequence[str] = ()
             if self.is_partitioned:
                 paths = index_steps.partition_paths(self._client, self._timeline)
@@ -581,15 +619,12 @@ def _make(
         defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
     elif not _has_groups(client, look):
         raise late_changes.OutdatedError("others have changed the file groups")
-    if key_changes.RECORD_INDEX in look.names:
-        index_definitions.put_of_record_index(
-            client.storage, is_ours, is_partitioned=look.is_partitioned
-        )
-        defined = {**defined, table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
+    else:
+        look.settle(shared_keys.BYTES_SETTLED_UNDER_LOCK_MAX)
+    defined = {**defined, **_define_record_index(client, look, is_ours)}
     time = client.time_after(scope, true_time.Parity.EPOCH)
-    partition_making.make_all(
-        client, scope, index_steps.beside(client), time, look.contents(time), is_ours
-    )
+    made = look.contents(time, is_begun=begun is not None)
+    partition_making.make_all(client, scope, index_steps.beside(client), time, made, is_ours)
     if begun is None:
         config = _name(client, look, config, defined, is_ours)
     _publish(client, scope, config, look, opened.requested_time, is_ours)
@@ -602,7 +637,8 @@ def _begin(
 
     What they log is hidden by the base files of `_make`, or lies above them, as it completes before
     or after that. What earlier builders have left is deleted here, and nothing later on: from now
-    on there are files of writes that are pending.
+    on there are files of writes that are pending. Of a record index that was inflight already there
+    may be some before, which stay.
 
     Raises:
         HoodieError: As `_make`.
@@ -618,17 +654,38 @@ def _begin(
     if config != look.config or look.is_redefined():
         raise late_changes.OutdatedError("the table's configuration has changed")
     metadata_commits.refuse_behind(client, scope)
-    config = _emptied(client, look, scope, config, is_ours)
-    defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
-    time = client.time_after(scope, true_time.Parity.EPOCH)
-    made = {
-        name: partition_making.Content([None] * index_steps.FILE_GROUPS[name])
-        for name in look.names
-    }
-    partition_making.make_all(client, scope, index_steps.beside(client), time, made, is_ours)
     # What a dead builder has published has its time: from now on it is another's.
-    unbuilt = {table_config.METADATA_PARTITIONS_BUILT_BY_KEY: None}
-    return _name(client, look, config, {**defined, **unbuilt}, is_ours)
+    defined: dict[str, str | None] = {table_config.METADATA_PARTITIONS_BUILT_BY_KEY: None}
+    if index_decisions.keeps_files(look.names, config) and _has_groups(client, look):
+        metadata_commits.take_off_left(client, scope, look.names, is_ours)
+        names_text = index_decisions.names_text({*config.metadata_partitions})
+        defined[table_config.METADATA_PARTITIONS_KEY] = names_text  # Without unconfirmed ones.
+        defined |= _define_record_index(client, look, is_ours)
+        return _name(client, look, config, defined, is_ours)
+    config = _emptied(client, look, scope, config, is_ours)
+    defined |= index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    defined |= _define_record_index(client, look, is_ours)
+    time = client.time_after(scope, true_time.Parity.EPOCH)
+    made = {name: _empty(look.groups_of(name)) for name in look.names}
+    partition_making.make_all(client, scope, index_steps.beside(client), time, made, is_ours)
+    return _name(client, look, config, defined, is_ours)
+
+
+def _empty(groups: Sequence[files.FileGroupId]) -> partition_making.Content:
+    """Return what a partition begins with that has file groups, and no records."""
+    return partition_making.Content(bases=[None] * len(groups), groups=groups)
+
+
+def _define_record_index(
+    client: Client, look: _Look, is_ours: markers.Check
+) -> Mapping[str, str | None]:
+    """Write the definition of a record index, if one is built; return what properties change."""
+    if key_changes.RECORD_INDEX not in look.names:
+        return {}
+    index_definitions.put_of_record_index(
+        client.storage, is_ours, is_partitioned=look.is_partitioned
+    )
+    return {table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH}
 
 
 def _check_unmade(
@@ -689,7 +746,7 @@ def _has_groups(client: Client, look: _Look) -> bool:
     storage = index_steps.beside(client)
     return all(
         metadata_writing.group_ids(storage, name)
-        == sorted(each.file_id for each in index_steps.groups(name))
+        == sorted(each.file_id for each in look.groups_of(name))
         for name in look.names
     )
 

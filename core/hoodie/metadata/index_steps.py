@@ -643,6 +643,17 @@ def publish(
     )
 
 
+def record_groups_of(client: Client) -> RecordGroups:
+    """Return how many file groups a record index of the whole table has; a listing.
+
+    None of one of each partition, or of which some are missing.
+    """
+    ids = metadata_writing.group_ids(beside(client), key_changes.RECORD_INDEX)
+    count = len(ids)
+    made = {each.file_id for each in groups(key_changes.RECORD_INDEX, {None: count})}
+    return {None: count} if ids and made == set(ids) else NO_RECORD_GROUPS
+
+
 def clear(
     client: Client,
     scope: table_lock.LockScope,

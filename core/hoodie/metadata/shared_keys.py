@@ -4,6 +4,8 @@
                files in memory
     catch up   without the lock, and in the scope that makes the index: what the files of changes
                since say of keys
+    settle     the same, if writes of other engines are pending in that scope: what the changes have
+               decided comes into the base files, so that all they log lies above (ADR 0052)
     content    in that scope: the base files, and a log with what the changes have decided
 
 A change is asked by its own files: which keys are new in a file group, and which ones it took out.
@@ -43,6 +45,10 @@ BYTES_MAX = 512 << 20
 
 BYTES_UNDER_LOCK_MAX = 256 << 20
 """Files of this length, of changes, are looked into under the lock."""
+
+BYTES_SETTLED_UNDER_LOCK_MAX = 128 << 20
+"""Base files of this length are made again under the lock: some five million keys, as many seconds
+of a processor."""
 
 
 class SharedKeys:
@@ -135,6 +141,52 @@ class SharedKeys:
             gone = pc.unique(pa.chunked_array(removed[key_space], pa.binary()))
             self._decide(snapshot, key_space, pa.concat_tables(tables), gone)
 
+    @property
+    def groups(self) -> Sequence[files.FileGroupId]:
+        """The file groups of the index, but for those of partitions that came into being since."""
+        return self._layout.groups
+
+    @property
+    def unsettled_bytes(self) -> int:
+        """The length of the base files that `settle` makes again."""
+        bases = (self._bases[place] for place, _ in self._unsettled(self._layout))
+        return sum(len(base.content) for base in bases if base is not None)
+
+    def settle(self) -> None:
+        """Bring what changes have decided into the base files."""
+        for place, decided in self._unsettled(self._layout):
+            base = self._bases[place]
+            older = metadata_merging.SCHEMA.empty_table()
+            if base is not None:
+                scan = hfile_reading.Reader.over("a base file", base.content).scan()
+                found = (pa.table(each.columns, metadata_merging.SCHEMA) for each in scan)
+                older = pa.concat_tables([older, *found])
+            keys = decided.column("key").combine_chunks()
+            kept = older.filter(pc.invert(pc.is_in(older.column("key"), value_set=keys)))
+            rows = pa.concat_tables([kept, self._added(decided).table]).sort_by("key")
+            now_ms = self._client.clock.now_ms()
+            self._bases[place] = metadata_writing.prepare_base(rows, now_ms)
+        self._decided.clear()
+
+    def _unsettled(self, layout: initial_keys.Layout) -> Iterator[tuple[int, pa.Table]]:
+        """Yield what changes have decided by the places of file groups, as `LOCATED`."""
+        for key_space, decided in self._decided.items():
+            for place, keys in layout.split(key_space, decided.column("key").combine_chunks()):
+                yield place, decided.filter(pc.is_in(decided.column("key"), value_set=keys))
+
+    def whole_content(self) -> partition_making.Content:
+        """Return all of a settled index in base files, which hide what others have logged so far.
+
+        Also a file group without keys has one: those that it had may have been logged.
+        """
+        assert not self._decided, "it was not settled"
+        now_ms = self._client.clock.now_ms()
+        empty = metadata_writing.prepare_base(metadata_merging.SCHEMA.empty_table(), now_ms)
+        return partition_making.Content(
+            bases=[empty if base is None else base for base in self._bases],
+            groups=self._layout.groups,
+        )
+
     def content(self, paths: Sequence[str]) -> partition_making.Content:
         """Return what the index begins with, as of the last time.
 
@@ -145,11 +197,7 @@ class SharedKeys:
         if self._layout.is_partitioned:
             record_groups |= {path: 1 for path in paths if path not in record_groups}
         layout = initial_keys.Layout.of(record_groups, is_partitioned=self._layout.is_partitioned)
-        logs: dict[int, metadata_records.Added] = {}
-        for key_space, decided in self._decided.items():
-            for place, keys in layout.split(key_space, decided.column("key").combine_chunks()):
-                own = decided.filter(pc.is_in(decided.column("key"), value_set=keys))
-                logs[place] = self._added(own)
+        logs = {place: self._added(decided) for place, decided in self._unsettled(layout)}
         more = len(layout.groups) - len(self._bases)
         return partition_making.Content(
             bases=[*self._bases, *[None] * more], groups=layout.groups, logs=logs

@@ -226,7 +226,7 @@ def take_off(
 def take_off_left(
     client: Client,
     scope: table_lock.LockScope,
-    partitions: Iterable[str],
+    partitions: Collection[str],
     is_ours: Callable[[], None],
 ) -> None:
     """Take pending delta commits of ours off that no instant of the data table has the time of.
@@ -243,7 +243,10 @@ def take_off_left(
     if client.beside is None or scope.beside is None:
         return
     for each in _of_dead_builders(client.beside, scope.beside, scope.timeline):
-        _remove(client.beside, scope.beside, each.requested_time, partitions, is_ours)
+        logger.info("%s: %s is taken off", client.beside.uri, each)
+        for path in _all_of(client.beside, scope.beside, each.requested_time, partitions):
+            is_ours()
+            client.beside.delete(path)
 
 
 def _of_dead_builders(

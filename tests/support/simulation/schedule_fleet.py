@@ -35,7 +35,7 @@ from support.simulation import (
     schedule_streaming,
     schedule_wall,
 )
-from support.simulation.schedule_plans import LONG_PAUSE_MS, SKEW_MS, Plan
+from support.simulation.schedule_plans import KEYS_BUILT, LONG_PAUSE_MS, SKEW_MS, Plan
 from support.simulation.schedule_world import ARCHIVE, CONFIG, COPY_ON_WRITE, SETTINGS, World
 
 CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
@@ -119,6 +119,7 @@ class Fleet:
         self.world.names_groups = plan.names_groups
         self.world.plans_beside_rate = plan.plans_beside_rate
         self.world.lingers_s = plan.lingers_s
+        self.world.streams_keys = plan.seed in KEYS_BUILT
         self.world.misjudgement_rate = plan.misjudgement_rate
         self.world.witness.may_misjudge = plan.misjudgement_rate > 0 or any(
             each.trouble is ambushes.Trouble.WRONG_VERDICT for each in plan.in_wait
@@ -495,8 +496,9 @@ class Fleet:
     @property
     def _is_build_waiting(self) -> bool:
         """Whether a build may wait for what seems a write of another engine, to be taken back."""
-        indexers = {name for name in self.newest if name.startswith("indexer")}
-        return not self.plan.is_lying and not indexers <= self.finished
+        indexers = (name for name in self.newest if name.startswith("indexer"))
+        # One that was only paused may still build after its successor has ended.
+        return not self.plan.is_lying and any(self.at_work[name] for name in indexers)
 
     @property
     def _is_rollback_left(self) -> bool:

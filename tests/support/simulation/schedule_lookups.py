@@ -155,7 +155,7 @@ class LookupWorld(World):
         if operation is commits.Operation.DELETE:
             selection = self._selection(writer, opened, source)
         else:
-            changes = self._changes(writer, opened, source)
+            changes = self.changes_of(writer, opened, source)
         if operation.replaces:
             self.known[opened.requested_time] = self._known_to(opened)
             changes = {key: value for key, value in changes.items() if value is not None}
@@ -171,7 +171,7 @@ class LookupWorld(World):
             # Without small files writers share no file group of new keys.
             settings=replace(
                 self.settings,
-                small_file_bytes=source.choice((0, 1 << 20)),
+                small_file_bytes=self.small_file_bytes(writer, source),
                 # By the machine's clock, which no run may depend on: each write looks once.
                 heartbeat_interval_ms=_HOUR_MS,
             ),
@@ -187,11 +187,16 @@ class LookupWorld(World):
         token = tasks.WriteToken(task=task, stage=opened.stage)
         return tasks.run(how, batch, token, writer.storage, self.process_of(writer).engine)
 
+    def small_file_bytes(self, writer: Client, source: random.Random) -> int:
+        """Return up to which size a write adds new keys to a file group that is there."""
+        del writer
+        return source.choice((0, 1 << 20))
+
     def _batch(
         self, how: tasks.WriteTask, changes: Changes, source: random.Random
     ) -> batches.Batch:
         rows = [
-            {"id": key, "part": self._part_of(key, source), "v": value or 0, FLAG: value is None}
+            {"id": key, "part": self.part_of(key, source), "v": value or 0, FLAG: value is None}
             for key, value in changes.items()
         ]
         data = pa.Table.from_pylist(rows, COLUMNS)
@@ -384,13 +389,13 @@ class LookupWorld(World):
             (commits.Operation.INSERT_OVERWRITE, commits.Operation.INSERT_OVERWRITE_TABLE)
         )
 
-    def _part_of(self, key: str, source: random.Random) -> str:
+    def part_of(self, key: str, source: random.Random) -> str:
         """Return the partition of a row, which is another one for each write of the key."""
         if not self.config.has_global_index:
             return PARTITION
         return source.choice((PARTITION, ANOTHER_PARTITION)) if key in KEYS else PARTITION
 
-    def _changes(self, writer: Client, opened: OpenAction, source: random.Random) -> Changes:
+    def changes_of(self, writer: Client, opened: OpenAction, source: random.Random) -> Changes:
         """Return what a writer's batch does: the same whenever it is tried."""
         name = f"{writer.author.writer_id} {opened.batch_id}"
         number = _number(name)

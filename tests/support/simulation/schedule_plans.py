@@ -263,7 +263,11 @@ STATISTICS_BUILT = range(600_000, 650_000)
 where other engines write."""
 
 
-OVERLAPPING = (range(50_000, 100_000), range(640_000, 650_000))
+KEYS_BUILT = range(900_000, 950_000)
+"""The seeds of which a record index is built where other engines write, and nothing else."""
+
+
+OVERLAPPING = (range(50_000, 100_000), range(640_000, 650_000), KEYS_BUILT)
 """The seeds of which other engines write beside an index that is built until that is ready, one
 write or more at any time."""
 
@@ -295,7 +299,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
         )
         if seed in STATISTICS_BUILT:
             plan = replace(plan, indexes_statistics=True)
-        elif seed >= VALUED_FROM:
+        elif seed >= VALUED_FROM and seed not in KEYS_BUILT:
             plan = _with_values_to_index(plan)
     if scenario is Scenario.BUILT_BESIDE and any(seed in each for each in OVERLAPPING):
         # A run has more writes: at the rates of others few would ever end.

@@ -2,16 +2,23 @@
 
 Such a writer opens the metadata table once its requested file is there (J1 of ADR 0032), and
 completes by the properties as they were then. Nothing that it puts there says that it is of this
-project: its heartbeat is empty, and so is its inflight file. All else it does as ours do.
+project: its heartbeat is empty, and so is its inflight file. In a record index that they name it
+logs its keys without the lock, by a delta commit that is pending until it completes, and divides
+them by the number of file groups that there were when it wrote them (`Streamed`). All else it does
+as ours do, which in the end write the same again.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self, cast
 
+from hoodie.filegroup import index_groups, metadata_records, metadata_writing
+from hoodie.format import file_names
+from hoodie.model import commits, files, instants, key_changes
 from hoodie.storage.protocol import FileInfo, Storage
-from hoodie.timeline import active, table_properties
+from hoodie.timeline import active, metadata_timelines, table_properties, transitions
 from hoodie.transaction import layout
+from hoodie.transaction.client import Client, OpenAction
 
 PREFIX = "wstream"
 """How the names of its processes begin."""
@@ -79,3 +86,66 @@ def is_one(storage: Storage) -> bool:
     """Return whether a storage is that of such a writer."""
     found: object = storage
     return isinstance(found, StreamingStorage)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streamed:
+    """What such a write has logged in a record index before it completes.
+
+    Attributes:
+        paths: Of its log files, in the metadata table.
+        ids: The file groups that it has divided its keys by.
+    """
+
+    paths: Sequence[str]
+    ids: Sequence[str]
+
+    @classmethod
+    def by(
+        cls, writer: Client, opened: OpenAction, stats: Sequence[commits.WriteStat]
+    ) -> Self | None:
+        """Log the keys of a write; return None if it does not keep a record index up."""
+        name = key_changes.RECORD_INDEX
+        config = table_properties.load(writer.storage, writer.clock)  # As it was opened.
+        if name not in config.metadata_partitions_kept_up:
+            return None
+        storage = metadata_timelines.opened(writer.storage)
+        ids = metadata_writing.group_ids(storage, name)
+        if not ids:
+            return None
+        groups = index_groups.of(writer.storage, ids)
+        time = opened.requested_time
+        changes = metadata_records.Changes(written=[each for each in stats if each.keys])
+        requested_ms = writer.time_zone.epoch_ms(time)
+        located = metadata_records.locations(changes, groups.key_space, requested_ms)
+        requested = transitions.request(
+            storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True
+        )
+        transitions.start(storage, requested, b"", lambda: True)
+        paths = []
+        for key_space, records in located.items():
+            own = groups.ids(key_space)
+            for place, part in records.split(len(own)).items():
+                stat = metadata_writing.write_log(
+                    storage,
+                    files.FileGroupId(name, own[place]),
+                    time,
+                    file_names.write_token(place, 7, 1),
+                    part,
+                    writer.clock.now_ms(),
+                )
+                paths.append(stat.path)
+        return cls(paths=paths, ids=ids)
+
+    def check(self, storage: Storage) -> None:
+        """Check that its files are still there, and no other file groups, when it completes.
+
+        Args:
+            storage: The table's.
+        """
+        beside = metadata_timelines.opened(storage)
+        found = {info.path for info in beside.list(key_changes.RECORD_INDEX)}
+        gone = set(self.paths) - found
+        assert not gone, f"log files of a pending write were deleted: {sorted(gone)}"
+        ids = metadata_writing.group_ids(beside, key_changes.RECORD_INDEX)
+        assert ids == self.ids, f"there are other file groups than {self.ids}: {ids}"

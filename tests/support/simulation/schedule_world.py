@@ -157,6 +157,9 @@ class World:
         self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
         self.lingers_s = 0.0  # How long a write of another engine that streams takes at most.
+        self.streams_keys = False  # Whether it logs in a record index before it completes.
+        self.streamed = 0  # How many of them were judged that have.
+        self._unnamed = 0  # How often the properties were changed that named no record index.
         self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
         self.is_cleaned = False  # Whether there are cleaners, which readers have to look for.
         self.is_archived = False  # Whether instants leave the timeline; judges see them all.
@@ -521,9 +524,8 @@ class World:
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
                 self.write_files(writer, opened, groups[:1], task=1)
             written = self._write_all(writer, opened, groups)
-            if self.lingers_s and schedule_streaming.is_one(writer.storage):
-                writer.clock.sleep_s(self.lingers_s * writer.random.uniform())
             stats = [each for each in written if isinstance(each, commits.WriteStat)]
+            self._stream(writer, opened, stats)
             if self.has_record_index:
                 stats = [*self.keys.drawn(writer, opened.requested_time, stats)]
             replaced = self.replaced(writer, opened, operation, stats)
@@ -546,6 +548,21 @@ class World:
             raise
         self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
         return completion
+
+    def _stream(
+        self, writer: Client, opened: OpenAction, stats: Sequence[commits.WriteStat]
+    ) -> None:
+        """Take a while, if the writer is one that streams, which logs in a record index before."""
+        if not self.lingers_s or not schedule_streaming.is_one(writer.storage):
+            return
+        unnamed = self._unnamed
+        streamed = None
+        if self.streams_keys:
+            streamed = schedule_streaming.Streamed.by(writer, opened, stats)
+        writer.clock.sleep_s(self.lingers_s * writer.random.uniform())
+        if streamed is not None and self._unnamed == unnamed and self._names_record_index:
+            self.streamed += 1
+            streamed.check(self.storage)
 
     def schedule_compaction(
         self,
@@ -917,10 +934,18 @@ class World:
 
     def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is replaced."""
+        if path == table_properties.PATH and not self._names_record_index:
+            self._unnamed += 1
         if self.is_lying:
             return
         if not is_late:
             self.witness.see_replacement(process, path)
+
+    @property
+    def _names_record_index(self) -> bool:
+        stored = self.stored_properties()
+        keys = (table_config.METADATA_PARTITIONS_KEY, table_config.METADATA_PARTITIONS_INFLIGHT_KEY)
+        return any(key_changes.RECORD_INDEX in stored.get(key, "") for key in keys)
 
     def see_touch(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is touched."""

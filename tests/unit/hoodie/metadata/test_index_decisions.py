@@ -257,12 +257,23 @@ def test_indexes_of_files_may_be_inflight_beside_writes_of_other_engines() -> No
         ([COLUMN_STATS, BLOOM_FILTERS], True, True),
         ([PARTITION_STATS], False, True),
         ([COLUMN_STATS, PARTITION_STATS], False, True),
-        ([RECORD_INDEX], False, False),
+        ([RECORD_INDEX], True, True),
         ([BLOOM_FILTERS, RECORD_INDEX], False, False),
+        ([RECORD_INDEX, "secondary_index_a"], False, False),
         (["expr_index_a"], False, False),
     ):
         assert index_decisions.may_begin(names, CONFIG) is before, names
         assert index_decisions.may_begin(names, stated) is since, names
+    assert not index_decisions.may_begin([RECORD_INDEX], CONFIG, is_partitioned=True)
+
+
+def test_files_of_a_record_index_that_this_project_has_begun_stay() -> None:
+    """ADR 0052: some may be of writes that are pending."""
+    own = replace(CONFIG, metadata_partitions_own=(RECORD_INDEX, BLOOM_FILTERS))
+    assert index_decisions.keeps_files([RECORD_INDEX], own)
+    assert not index_decisions.keeps_files([BLOOM_FILTERS], own)
+    assert not index_decisions.keeps_files([RECORD_INDEX, COLUMN_STATS], own)
+    assert not index_decisions.keeps_files([RECORD_INDEX], CONFIG)
 
 
 def test_indexes_that_need_not_wait_are_built_first() -> None:
@@ -270,7 +281,10 @@ def test_indexes_that_need_not_wait_are_built_first() -> None:
     assert index_decisions.first_of(wanted, CONFIG) == [COLUMN_STATS, BLOOM_FILTERS]
     stated = replace(CONFIG, metadata_partitions=("files", COLUMN_STATS, BLOOM_FILTERS))
     assert index_decisions.first_of(wanted[1:], stated)[:1] == [PARTITION_STATS]
-    assert index_decisions.first_of((RECORD_INDEX,), stated) == (RECORD_INDEX,)
+    of_keys = (RECORD_INDEX, "secondary_index_a")
+    assert index_decisions.first_of(of_keys, stated) == [RECORD_INDEX]
+    assert index_decisions.first_of(of_keys, stated, is_partitioned=True) == of_keys
+    assert index_decisions.first_of(of_keys[1:], stated) == of_keys[1:]
 
 
 def test_what_began_after_the_partitions_were_inflight_is_not_waited_for() -> None:

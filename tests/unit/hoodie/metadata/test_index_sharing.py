@@ -25,6 +25,7 @@ from hoodie.timeline import (
     transitions,
 )
 from hoodie.transaction import layout
+from support.tables import foreign_writes
 from support.tables.indexed_tables import ALL, BESIDE, KINDS, Indexed, rows_of
 from support.tables.tables import CONFIG
 
@@ -37,30 +38,18 @@ class ForeignWrite:
 
     def __init__(self, indexed: Indexed, first: int, last: int, a: int = 0) -> None:
         small, rows = indexed.small, rows_of(first, last, a)
-        self._storage = small.env.open_storage(str(small.path))
         options = small.options(f"jvm {first}", **{**indexed.more, **BESIDE})
         session = small.table.begin_write(options, list(rows[0]))
         assert not isinstance(session, results.AlreadyCommitted)
         self._session = session
         self._stats = small.write_files(session, rows)
-        time = session.requested_time
-        self.instant = indexed.opened().timeline().find(time)
-        assert self.instant is not None
-        self.own = {
-            path: self._storage.read(path)
-            for path in (f"{layout.HEARTBEATS}/{time}", transitions.path(self.instant))
-        }
-        self._put(dict.fromkeys(self.own, b""))
+        self._anonymous = foreign_writes.Anonymous(small, session.requested_time)
+        self.instant, self.own = self._anonymous.instant, self._anonymous.own
         self.is_pending = True
-
-    def _put(self, contents_by_path: dict[str, bytes]) -> None:
-        for path, content in contents_by_path.items():
-            _, version = self._storage.fetch(path)
-            self._storage.replace(path, content, if_match=version)
 
     def complete(self) -> None:
         """Complete it by the properties that are there now."""
-        self._put(self.own)
+        self._anonymous.restore()
         self.is_pending = False
         self._session.commit(self._stats)
 

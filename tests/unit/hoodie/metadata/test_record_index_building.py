@@ -22,6 +22,7 @@ from hoodie.read import where as filters
 from hoodie.timeline import active, index_definitions
 from hoodie.transaction import lifecycle
 from support.parameters import covering
+from support.tables import foreign_writes
 from support.tables.tables import CONFIG, SmallTable
 
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
@@ -138,13 +139,20 @@ class Building:
         transaction = self.small.options().transaction
         self.small.table.clean(retention.Retention(retained=1, grace_ms=0), transaction)
 
-    def begin(self, writer_id: str, rows: Sequence[Row], **more: object) -> Callable[[], None]:
+    def begin(
+        self, writer_id: str, rows: Sequence[Row], *, is_foreign: bool = False, **more: object
+    ) -> Callable[[], None]:
         """Write the files of a write, and return what completes it."""
         options = self.small.options(**self.options(writer_id, **more))
         session = self.small.table.begin_write(options, list(rows[0]))
         written = self.small.run_task(session, rows)
+        anonymous = None
+        if is_foreign:
+            anonymous = foreign_writes.Anonymous(self.small, session.requested_time)
 
         def complete() -> None:
+            if anonymous is not None:
+                anonymous.restore()
             session.commit(written)
             if options.operation is commits.Operation.DELETE:
                 for each in rows:
@@ -802,6 +810,125 @@ def test_key_that_moves_below_a_later_index_is_written_again(tmp_path: Path) -> 
         pending.pop()()
     built.small.table = built.opened()
     built.upsert([row("25", 8, "p9")])
+    built.check(is_exact=True)
+
+
+class Overlapping:
+    """Writes of another engine, one of which is pending at any time, each in its own partition."""
+
+    def __init__(self, built: Building, *happenings: Callable[[], object]) -> None:
+        self._built = built
+        self._left = list(happenings)
+        self._numbers = iter(range(20, 30))
+        self.heard: list[str] = []
+        self.pending = [self._next()]
+
+    def _next(self) -> Callable[[], None]:
+        number = next(self._numbers)
+        rows = [row(str(number), 1, f"q{number}")]
+        return self._built.begin(f"jvm {number}", rows, is_foreign=True)
+
+    def hear(self, what: str) -> None:
+        """Have the next write begin, and the one before end; once it is inflight do more."""
+        self.heard.append(what)
+        is_inflight = bool(self._built.opened().config.metadata_partitions_inflight)
+        if what.startswith("waiting: 2"):
+            self.pending.append(self._next())
+            self.pending.pop(0)()
+        elif what == "publishing" and is_inflight and self._left:
+            self._left.pop(0)()
+
+
+@pytest.mark.parametrize(
+    "kind", [f"{SHARED}{each}" for each in ("cow", "mor simple", "cow global")]
+)
+def test_writes_of_another_engine_that_overlap_without_end_do_not_hold_the_index_up(
+    kind: str, tmp_path: Path
+) -> None:
+    """ADR 0052: what others do until it is published is in its base files."""
+    built = Building(tmp_path / "t", kind)
+
+    def change() -> None:
+        built.delete(["3"])
+        built.upsert([row("13", 5), row("4", 5)])
+
+    overlapping = Overlapping(built, change)
+    assert built.build(hear=overlapping.hear).built == (RECORD_INDEX,), overlapping.heard
+    assert overlapping.pending
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    bases = [each.stem.rpartition("_")[2] for each in folder.glob("*.hfile")]
+    assert len(bases) == initial_keys.GROUPS_OF_TABLE[0]
+    [time] = set(bases)
+    # Those of file groups that begin are empty.
+    assert {each.name.rpartition("_")[2] for each in folder.glob(f".*_{time}.log.*")} == {"0-0-0"}
+    for complete in overlapping.pending:
+        complete()
+    built.small.table = built.opened()
+    built.upsert([row("3", 6), row("14", 6)])
+    built.check(is_exact=True)
+
+
+@pytest.mark.parametrize("kind", [f"{SHARED}cow", f"{SHARED}cow global"])
+def test_write_that_began_before_an_index_of_base_files_alone_is_not_refused(
+    kind: str, tmp_path: Path
+) -> None:
+    """ADR 0052: no record of the index lies above its own."""
+    built = Building(tmp_path / "t", kind)
+    pending: list[Callable[[], None]] = []
+
+    def change() -> None:
+        if kind.endswith("global"):
+            built.upsert([row("15", 1, "p0")])
+            pending.append(built.begin("early", [row("15", 7, "p9")]))
+        else:
+            built.delete(["3"])
+            pending.append(built.begin("early", [row("3", 7)]))
+
+    overlapping = Overlapping(built, change)
+    built.build(hear=overlapping.hear)
+    for complete in (*pending, *overlapping.pending):
+        complete()
+    built.check(is_exact=True)
+
+
+def test_file_groups_stay_as_many_as_they_were_when_others_began_to_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADR 0052: also if the builder has died, and the table has grown since."""
+    built = Building(tmp_path / "t", f"{SHARED}cow")
+    overlapping = Overlapping(built)
+
+    def die(what: str) -> None:
+        overlapping.hear(what)
+        if built.opened().config.metadata_partitions_inflight:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        built.build(hear=die)
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+    begun = {each.name for each in folder.glob(".record-index-*.log.*")}
+    monkeypatch.setattr(initial_keys, "_GROUP_BYTES", 48)
+    assert built.build(hear=overlapping.hear).built == (RECORD_INDEX,), overlapping.heard
+    there = {each.name for each in folder.glob(".record-index-*.log.*")}
+    assert begun <= there, "they may have been of pending writes"
+    groups = {each.partition("_")[0] for each in there}
+    assert len(groups) == initial_keys.GROUPS_OF_TABLE[0]
+    for complete in overlapping.pending:
+        complete()
+    built.check(is_exact=True)
+
+
+def test_long_base_files_are_not_made_again_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_keys, "BYTES_SETTLED_UNDER_LOCK_MAX", 0)
+    built = Building(tmp_path / "t", f"{SHARED}cow")
+    overlapping = Overlapping(built, lambda: built.upsert([row("3", 3), row("13", 3)]))
+    built.build(hear=overlapping.hear)
+    waited = "waiting: changes have come meanwhile that 0 MiB of base files lack"
+    assert waited in overlapping.heard
+    for complete in overlapping.pending:
+        complete()
     built.check(is_exact=True)
 
 
