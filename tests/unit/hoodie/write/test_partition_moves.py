@@ -254,7 +254,7 @@ def test_move_conflicts_with_what_brings_back_a_deleted_key(tmp_path: Path) -> N
 def test_first_of_two_that_bring_back_a_deleted_key_to_different_partitions_wins(
     tmp_path: Path, operation: commits.Operation
 ) -> None:
-    """Files still have the key in one of them, so that a write there finds it (seed built-beside:900093)."""
+    """Files still have the key in one of them: a write there finds it (built-beside:900093)."""
     small = made(tmp_path, table_config.TableType.MERGE_ON_READ)
     small.upsert([row("1", "q")], concurrency=SINGLE)
     small.delete([{"id": "1", "part": "q"}], concurrency=SINGLE)
