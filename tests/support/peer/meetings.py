@@ -142,7 +142,7 @@ class Meeting:
 
     def _take(self, step: strangers.Step) -> None:
         act = self._theirs if step.who == "theirs" else self._ours
-        before = dict(self.model.rows)
+        before, stranger, schema = dict(self.model.rows), self.stranger, self.model.schema
         try:
             act(step)
         except JudgeError as error:
@@ -152,7 +152,8 @@ class Meeting:
                 raise _NotMadeError from error
             self._learn()  # What failed halfway may have taken effect.
         except peer_ours.CommandFailedError as error:
-            self.model.rows = before
+            # No column was added either.
+            self.model.rows, self.stranger, self.model.schema = before, stranger, schema
             has_begun = self.counts["refused by Apache Hudi"] or self._has_clustering()
             is_allowed = error.exit_code == _CONFLICT and has_begun
             if error.exit_code not in _REFUSED and not is_allowed:
