@@ -351,9 +351,7 @@ def test_writer_of_apache_hudi_in_flight_is_waited_for(
             building = threads.submit(build, path, names, hear)
             while not is_waiting.wait(0.1):
                 assert not building.done(), building.result()
-            while INFLIGHT not in table_properties(path):
-                assert not building.done(), building.result()
-                time.sleep(0.1)
+            wait_for(lambda: INFLIGHT in table_properties(path), building)
             if made.merge_on_read:  # Else the two would conflict.
                 ours.write(path, rows_of(range(3), 8), "upsert")
         # One after the other (ADR 0051).
@@ -516,9 +514,7 @@ def test_index_becomes_ready_while_writes_of_apache_hudi_overlap(
         ends.callback(is_over.set)
         with pending(second_judge, path, before, options | ASYNC, first):
             building = threads.submit(build, path, [name], hear)
-            while INFLIGHT not in table_properties(path):
-                assert not building.done(), building.result()
-                time.sleep(0.1)
+            wait_for(lambda: INFLIGHT in table_properties(path), building)
             if made.merge_on_read:  # Else the two would conflict.
                 ours.write(path, rows_of(range(3), 8), "upsert")
             ends.enter_context(pending(judge, path, meanwhile, later, second))
@@ -581,9 +577,7 @@ def test_record_index_becomes_ready_while_writes_of_apache_hudi_overlap(
         ends.callback(is_over.set)
         with pending(second_judge, path, before, options | kept_up | ASYNC, first):
             building = threads.submit(build, path, [RECORD_INDEX], hear)
-            while INFLIGHT not in table_properties(path):
-                assert not building.done(), building.result()
-                time.sleep(0.1)
+            wait_for(lambda: INFLIGHT in table_properties(path), building)
             overlapping = pending(judge, path, meanwhile, later, second, operation=operation)
             ends.enter_context(overlapping)
         assert building.result().built == (RECORD_INDEX,), heard

@@ -455,8 +455,7 @@ class _Look:
         """
         if self._keys is None:
             return
-        length = self._keys.unsettled_bytes if bytes_max is not None else 0
-        if bytes_max is not None and length > bytes_max:
+        if bytes_max is not None and (length := self._keys.unsettled_bytes) > bytes_max:
             raise _NotYetError(
                 f"changes have come meanwhile that {length >> 20} MiB of base files lack",
                 is_waited=False,

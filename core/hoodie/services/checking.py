@@ -530,9 +530,9 @@ def of_hidden_logs(storage: protocol.Storage, snapshot: snapshots.Snapshot) -> F
     Such a log file had the time of the compaction that it was to lie on, and since the upgrade
     counts once that is complete. What a compaction itself logs has blocks of its own time.
     """
-    if not snapshot.was_upgraded:
-        return
     planned = {each.requested_time for each in snapshot.timeline.pending_compactions}
+    if not snapshot.was_upgraded or not planned:
+        return
     for path in snapshot.listing.partitions():
         for each in snapshot.listing.files(path):
             if each.instant_time in planned and log_scanning.is_of_another(storage, each):

@@ -157,8 +157,7 @@ def _placed(
     if has_looked or (how.operation.replaces and how.config.record_key_fields):
         # What a log file deletes is new to a write that brings it to another partition.
         is_doubtful = is_everywhere and how.config.updates_partitions
-        logged = [each for found in slices.values() for each in found if each.log_files]
-        absent = tuple(_absent(batch, {each.group for each in logged} if is_doubtful else ()))
+        absent = tuple(_absent(batch, _logged(slices) if is_doubtful else ()))
     known = [group for group in batch.groups if group.file_id is not None]
     new = [group for group in batch.groups if group.file_id is None]
     match how.operation:
@@ -177,6 +176,11 @@ def _placed(
     chosen = _chosen(how, batch, new, known, _Seen(snapshot, slices, groups, storage), engine)
     batch = replace(batch, groups=tuple(_joined([*known, *chosen])))
     return Placed(batch=batch, absent=absent, untouched=untouched, looked_up=tuple(looked_up))
+
+
+def _logged(slices: Mapping[str, Sequence[files.FileSlice]]) -> set[files.FileGroupId]:
+    """Return the file groups with log files."""
+    return {each.group for found in slices.values() for each in found if each.log_files}
 
 
 def _absent(
