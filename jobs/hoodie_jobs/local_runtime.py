@@ -9,7 +9,7 @@ from hoodie.engine import local, protocol
 from hoodie.model import commits
 from hoodie.sources import local_files
 from hoodie.storage import locations
-from hoodie.write import batches, early_conflicts, tasks
+from hoodie.write import batches, early_conflicts, tasks, write_task
 from hoodie_jobs import cancellation, runtimes
 
 
@@ -49,13 +49,13 @@ class LocalRuntime:
         )
         return LocalInput(batch=batch, columns=tuple(data.column_names))
 
-    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.Written]:
+    def write(self, data: runtimes.Input, task: write_task.WriteTask) -> list[commits.Written]:
         """Write all rows, a thread a file group."""
         assert isinstance(data, LocalInput)
         self._stop.check()
         storage = locations.open_storage(task.table_uri)
         mark = early_conflicts.marking(task.detection, storage, environment.system(parallelism=1))
-        return tasks.run(task, data.batch, tasks.WriteToken(), storage, self.engine, mark)
+        return tasks.run(task, data.batch, write_task.WriteToken(), storage, self.engine, mark)
 
     def close(self) -> None:
         """Do nothing: threads end with their work."""

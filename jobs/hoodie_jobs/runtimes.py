@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from hoodie.contract import engine_specs, input_sources
 from hoodie.engine import protocol
 from hoodie.model import commits, schemas, table_config
-from hoodie.write import tasks
+from hoodie.write import write_task
 from hoodie_jobs import cancellation
 
 
@@ -60,7 +60,7 @@ class Runtime(Protocol):
         """
         ...
 
-    def write(self, data: Input, task: tasks.WriteTask) -> list[commits.Written]:
+    def write(self, data: Input, task: write_task.WriteTask) -> list[commits.Written]:
         """Write all rows of an input of this runtime into data files, none of them visible yet.
 
         Of two rows with one key, the later one in the order of files and rows is the newer.

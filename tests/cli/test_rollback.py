@@ -9,7 +9,7 @@ from hoodie import environment, table
 from hoodie.model import commits, settings
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 from support.tables.command_line import Answer, Run
 
 NEVER = settings.FailedWritesPolicy.NEVER
@@ -37,7 +37,7 @@ def begin(path: Path, writer_id: str) -> sessions.WriteSession:
     assert isinstance(session, sessions.WriteSession)
     batch = batches.prepare(data, opened.config, opened.schema, commits.Operation.UPSERT)
     storage = env.open_storage(str(path))
-    tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    tasks.run(session.task, batch, write_task.WriteToken(), storage, env.engine)
     return session
 
 

@@ -14,7 +14,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
 from hoodie.transaction import authors, manager, markers
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 from support.simulation import faulty_storage, invariants, schedule
 from support.simulation.faulty_storage import Fault
 from support.tables.tables import COLUMNS, CONFIG, QUICK
@@ -117,7 +117,7 @@ class Place:
         task = session.task
         batch = batches.prepare(data, task.config, task.schema, task.operation)
         storage = env.open_storage(self.uri)
-        self.stats = tasks.run(task, batch, tasks.WriteToken(), storage, env.engine)
+        self.stats = tasks.run(task, batch, write_task.WriteToken(), storage, env.engine)
         return session
 
     def fail(self) -> instants.InstantTime:

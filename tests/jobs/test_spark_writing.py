@@ -11,8 +11,7 @@ from hoodie import environment, table
 from hoodie.contract import input_sources, job_specs
 from hoodie.model import commits, schemas, settings, table_config
 from hoodie.sources import local_files
-from hoodie.write import sessions
-from hoodie.write import tasks as write_tasks
+from hoodie.write import sessions, write_task
 from hoodie_jobs import opening
 from hoodie_jobs.spark import calls, engine, reading, small, writing
 from support.processes.dying_tasks import DyingEngine, DyingTask
@@ -88,7 +87,7 @@ def look_at(spark: SparkSession, path: str, *, is_small: bool) -> Data:
 
 
 def write(
-    spark: SparkSession, data: Data, task: write_tasks.WriteTask, count: int
+    spark: SparkSession, data: Data, task: write_task.WriteTask, count: int
 ) -> list[commits.Written]:
     is_placed = task.config.looks_keys_up
     lookups = engine.LookupEngine(engine.SparkEngine(spark.sparkContext))

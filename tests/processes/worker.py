@@ -35,7 +35,7 @@ from hoodie.model import (
 from hoodie.timeline import active
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 from support.simulation import invariants
 
 HEARTBEAT_EXPIRY_S = 6
@@ -253,7 +253,7 @@ class Worker:
         task = session.task
         try:
             batch = batches.prepare(data, task.config, task.schema, task.operation)
-            return tasks.run(task, batch, tasks.WriteToken(), storage, env.engine)
+            return tasks.run(task, batch, write_task.WriteToken(), storage, env.engine)
         except BaseException:
             session.abort(has_tasks_left=False)
             raise

@@ -344,7 +344,7 @@ def rewritten(history: History) -> tuple[list[dict[str, Value]], list[dict[str, 
         )
         batch = replace(batch_of(block, setting, schema), is_insert=number == 0)
         stat = rewriting.rewrite(
-            target, base_file, [batch], config, schema, write_settings.WriteSettings()
+            target, base_file, [[batch]], config, schema, write_settings.WriteSettings()
         )
         found = file_names.parse(stat.path, stat.size_bytes)
         assert isinstance(found, files.BaseFile)

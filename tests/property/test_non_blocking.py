@@ -19,7 +19,7 @@ from hoodie.model import commits, instants, schemas, table_config
 from hoodie.model import settings as write_settings
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 
 KEYS = ("k1", "k2", "k3")
 COLUMNS = ("a", "b", "c", "d")
@@ -196,7 +196,7 @@ def play(
         assert isinstance(session, sessions.WriteSession)
         batch = batches.prepare(data, config, schema, operation)
         storage = env.open_storage(opened.uri)
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+        stats = tasks.run(session.task, batch, write_task.WriteToken(), storage, env.engine)
         return session, stats
 
     coming = [iter(stream) for stream in history.streams]

@@ -191,6 +191,9 @@ def memory_of(setting: Setting) -> Iterator[None]:
         patched.setattr(streaming, "MEMORY_BYTES", setting.memory_bytes)
         if setting.is_streamed:
             patched.setattr(streaming, "PIECE_BYTES", 50)
+            patched.setattr(streaming, "PART_BYTES", 60)
+            patched.setattr(streaming, "DIVIDED_BYTES", 100)
+            patched.setattr(streaming, "KEYED_BYTES", 50)
         yield
 
 

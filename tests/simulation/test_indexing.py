@@ -924,6 +924,7 @@ BEGUN = [*SHARED, "shared-keys-mor", "shared-keys-cow"]
 """The kinds whose indexes are inflight while others write."""
 
 
+@pytest.mark.sample(SAMPLED)
 @pytest.mark.parametrize("kind", BEGUN)
 @pytest.mark.parametrize("make", MAKES)
 def test_index_becomes_ready_while_writes_of_another_engine_overlap(
@@ -1003,7 +1004,8 @@ def test_builder_killed_while_writes_of_another_engine_overlap_is_continued(kind
     assert number
 
 
-@pytest.mark.parametrize("kind", BEGUN)
+@pytest.mark.sample(SAMPLED)
+@pytest.mark.parametrize("kind", BEGUN[::-1])
 @pytest.mark.parametrize("make", MAKES)
 def test_writes_that_overlap_while_the_builder_loses_its_lock_are_in_the_index(
     kind: str, make: Callable[[Kind], type[World]]

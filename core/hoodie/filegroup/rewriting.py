@@ -6,7 +6,8 @@ sequence number. An insert may add its rows without looking for their keys, as A
 that is faster, and leaves two rows with one key where the key was there. What it adds may be
 sorted (`sorting.py`), once its rows of one key were combined: that takes them as they came.
 
-Base rows stream through; what stays in memory is the batch. A group whose rows were all deleted
+Base rows stream through; what stays in memory is the batch, or, where nothing has to be merged with
+base rows, a piece of it. A group whose rows were all deleted
 keeps a base file without rows: without it the older one would be read.
 
 Of a table that captures change data, what the batch has changed is written beside it
@@ -16,8 +17,9 @@ Source: `FileGroupReaderBasedMergeHandle.java`, `HoodieConcatHandle.java` (1.2.0
 stamps are measured.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +44,7 @@ _STAMPS = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 def rewrite(
     target: writing.FileTarget,
     base_file: files.BaseFile | None,
-    batch: Sequence[writing.LogRows],
+    pieces: Iterable[Sequence[writing.LogRows]],
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
     write_settings: settings.WriteSettings,
@@ -52,8 +54,9 @@ def rewrite(
     Args:
         target: Where to.
         base_file: The present one; None where the file group is new.
-        batch: What a log would get, in this order. Rows of an insert, which nothing may be beside,
-            are added without looking for their keys.
+        pieces: A batch, one piece at least: what a log would get, in this order, all of a key in
+            one. Rows of an insert, which nothing may be beside, are added without looking for
+            their keys.
         config: The table's configuration.
         schema: The table's columns.
         write_settings: The codec.
@@ -63,17 +66,17 @@ def rewrite(
         FormatError: It is broken.
     """
     if config.change_data is None or base_file is None:
-        return _rewritten(target, base_file, batch, config, schema, write_settings)
+        return _rewritten(target, base_file, pieces, config, schema, write_settings)
     with writing.change_log(target, config.change_data, schema, write_settings) as log:
         watched = replace(target, watch=log)
-        stat = _rewritten(watched, base_file, batch, config, schema, write_settings)
+        stat = _rewritten(watched, base_file, pieces, config, schema, write_settings)
     return replace(stat, change_data=log.written)
 
 
 def _rewritten(
     target: writing.FileTarget,
     base_file: files.BaseFile | None,
-    batch: Sequence[writing.LogRows],
+    pieces: Iterable[Sequence[writing.LogRows]],
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
     write_settings: settings.WriteSettings,
@@ -82,22 +85,17 @@ def _rewritten(
     rules = folding.rules_of(config)
     decoder = block_decoding.Decoder.of(config, columns, columns, rules.ordering_fields)
     base_rows = reading.base_rows(target.storage, base_file, columns)
-    if (inserted := _inserted(batch)) is not None:
-        changed = decoder.changed(_with_meta_columns(target, inserted, columns))
-        added, counts = _added(
-            changed, columns, rules, combines=write_settings.combines_rows_of_inserts
-        )
-        if inserted.sort_by:
-            added = added.take(sorting.positions(added, inserted.sort_by))
-        if target.watch is not None and added.num_rows:
-            target.watch(merging.ChangedRows(before=None, after=added))
-        stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
-        keys = None
-        pairs = pairs_of_new_rows(target, added)
-        if target.tracks_keys:
-            added_keys = added.column(schemas.RECORD_KEY).combine_chunks()
-            keys = key_changes.KeyChanges(added=added_keys)
+    pieces = iter(pieces)
+    first = next(pieces)
+    keys: key_changes.KeyChanges | None
+    if base_file is None or _inserted(first) is not None:
+        combines = write_settings.combines_rows_of_inserts
+        added = _Addition(target, columns, rules, decoder, combines=combines)
+        added_rows = added.tables(chain([first], pieces))
+        stat = writing.write_base_file(target, chain(base_rows, added_rows), schema, write_settings)
+        counts, keys, pairs = added.counts, added.rows.keys(), added.rows.pairs()
     else:
+        batch = [*first, *(each for piece in pieces for each in piece)]
         blocks = list(_blocks(target, batch, columns, decoder))
         merge = merging.SliceMerge(blocks, rules, columns, columns.names, stamps=_STAMPS)
         merge.watch = target.watch
@@ -118,6 +116,98 @@ def _rewritten(
         deletes=counts.deleted + counts.missed,
         prev_base_file=base_file.name if base_file else None,
     )
+
+
+class AddedRows:
+    """Which keys, and pairs, rows bring to a file group that are added to it."""
+
+    def __init__(self, target: writing.FileTarget) -> None:
+        """Gather what stats of a file have."""
+        self._target = target
+        self._keys: list[pa.Array] = []
+        self._pairs: dict[str, list[pa.Array]] = {each: [] for each in target.indexed_columns}
+
+    def add(self, rows: pa.Table) -> None:
+        """See rows, with their keys."""
+        if self._target.tracks_keys:
+            self._keys.append(rows.column(schemas.RECORD_KEY).combine_chunks())
+        for column, pairs in self._pairs.items():
+            pairs.append(secondary_keys.of_rows(column, rows))
+
+    def keys(self) -> key_changes.KeyChanges | None:
+        """Return the keys, if stats have them."""
+        if not self._target.tracks_keys:
+            return None
+        return key_changes.KeyChanges(added=_joined(self._keys))
+
+    def pairs(self) -> Mapping[str, key_changes.KeyChanges]:
+        """Return the pairs, by column."""
+        return {
+            column: key_changes.KeyChanges(added=_joined(pairs))
+            for column, pairs in self._pairs.items()
+        }
+
+
+def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.nulls(0, pa.string()), *arrays])
+
+
+class _Addition:
+    """Rows that a base file gets as they are, or that are all there is in a file group."""
+
+    def __init__(
+        self,
+        target: writing.FileTarget,
+        columns: pa.Schema,
+        rules: folding.Rules,
+        decoder: block_decoding.Decoder,
+        *,
+        combines: bool,
+    ) -> None:
+        """Add rows; once.
+
+        Args:
+            target: Where to.
+            columns: Of the rows.
+            rules: How rows of one key are merged.
+            decoder: Of the table.
+            combines: Whether rows of one key of an insert are.
+        """
+        self._target = target
+        self._columns = columns
+        self._rules = rules
+        self._decoder = decoder
+        self._combines = combines
+        self.counts = merging.MergeCounts()
+        self.rows = AddedRows(target)
+
+    def tables(self, pieces: Iterable[Sequence[writing.LogRows]]) -> Iterator[pa.Table]:
+        """Yield what is added, piece by piece."""
+        target = self._target
+        for piece in pieces:
+            added, counts = self._added(target, piece)
+            self.counts += counts
+            self.rows.add(added)
+            yield added
+            count = sum(each.data.num_rows for each in piece)
+            target = replace(target, first_row=target.first_row + count)
+
+    def _added(
+        self, target: writing.FileTarget, piece: Sequence[writing.LogRows]
+    ) -> tuple[pa.Table, merging.MergeCounts]:
+        columns = self._columns
+        inserted = _inserted(piece)
+        if inserted is None:
+            blocks = list(_blocks(target, piece, columns, self._decoder))
+            merge = merging.SliceMerge(blocks, self._rules, columns, columns.names, stamps=_STAMPS)
+            return merge.inserts(), merge.counts
+        changed = self._decoder.changed(_with_meta_columns(target, inserted, columns))
+        added, counts = _added(changed, columns, self._rules, combines=self._combines)
+        if inserted.sort_by:
+            added = added.take(sorting.positions(added, inserted.sort_by))
+        if target.watch is not None and added.num_rows:
+            target.watch(merging.ChangedRows(before=None, after=added))
+        return added, counts
 
 
 def _inserted(batch: Sequence[writing.LogRows]) -> writing.LogRows | None:
@@ -193,11 +283,6 @@ def _added(
     return added, merging.MergeCounts(inserted=added.num_rows, missed=missed)
 
 
-def _chained(base_rows: Iterator[pa.Table], added: pa.Table) -> Iterator[pa.Table]:
-    yield from base_rows
-    yield added
-
-
 def _merged(
     base_rows: Iterator[pa.Table], merge: merging.SliceMerge, seen: "_KeyWatch | None"
 ) -> Iterator[pa.Table]:
@@ -210,16 +295,6 @@ def _merged(
     if seen is not None:
         seen.saw(added.slice(0, 0), added)
     yield added
-
-
-def pairs_of_new_rows(
-    target: writing.FileTarget, rows: pa.Table
-) -> Mapping[str, key_changes.KeyChanges]:
-    """Return the pairs of rows that are added to a file group, by column; as of a stat."""
-    return {
-        column: key_changes.KeyChanges(added=secondary_keys.of_rows(column, rows))
-        for column in target.indexed_columns
-    }
 
 
 class _KeyWatch:

@@ -12,7 +12,7 @@ format.md: Base files, Log files.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -161,7 +161,7 @@ def write_kept_deletes(
 
 def write_log_files(
     target: FileTarget,
-    changes: Sequence[LogRows],
+    changes: Iterable[LogRows],
     schema: schemas.TableSchema,
     settings: WriteSettings,
 ) -> tuple[commits.WriteStat, ...]:

@@ -40,6 +40,15 @@ class KeyChanges:
 
 NONE = KeyChanges()
 
+
+def joined(changes: Sequence[KeyChanges]) -> KeyChanges:
+    """Return changes of different keys as one."""
+    return KeyChanges(
+        added=pa.concat_arrays([_none(), *(each.added for each in changes)]),
+        removed=pa.concat_arrays([_none(), *(each.removed for each in changes)]),
+    )
+
+
 NOWHERE = -1
 """In place of a file group's number: a key without record in the index."""
 

@@ -22,6 +22,7 @@ from hoodie.sources import (
 from hoodie.storage import locations, uris
 
 _ROWS_OF_A_PIECE = 1 << 16
+_BUFFER_BYTES = 1 << 20
 
 
 def read(files: Sequence[str], source: input_sources.Source, schema: pa.Schema) -> pa.Table:
@@ -349,13 +350,19 @@ def _pieces(
                 with _open_parquet(system, inner, path) as content:
                     chosen = columns.choose(content.schema_arrow.names, source, schema, path)
                     taken = list(dict.fromkeys(chosen.values()))
-                    for batch in content.iter_batches(_ROWS_OF_A_PIECE, columns=taken):
+                    for batch in _batches(content, taken):
                         yield pa.table(
                             {
                                 name: batch.column(source_name)
                                 for name, source_name in chosen.items()
                             }
                         )
+
+
+def _batches(content: parquet.ParquetFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    # Row group by row group: what Arrow reads ahead of several it holds until the last one's end.
+    for number in range(content.num_row_groups):
+        yield from content.iter_batches(_ROWS_OF_A_PIECE, row_groups=[number], columns=names)
 
 
 @contextmanager
@@ -389,7 +396,10 @@ def _read_parquet(
 def _open_parquet(system: fs.FileSystem, inner: str, path: str) -> Iterator[parquet.ParquetFile]:
     try:
         with system.open_input_file(inner) as file:
-            yield parquet.ParquetFile(file)
+            # A row group may be the whole file: of a local one little is read at once, of others
+            # in few requests.
+            is_local = isinstance(system, fs.LocalFileSystem)
+            yield parquet.ParquetFile(file, pre_buffer=not is_local, buffer_size=_BUFFER_BYTES)
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{path}: {error}") from error
 

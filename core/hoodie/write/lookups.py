@@ -52,7 +52,7 @@ class Lookup:
     Attributes:
         config: The table's configuration.
         schema: The table's columns.
-        operation: As of `tasks.WriteTask`.
+        operation: As of `write_task.WriteTask`.
         settings: The writer's.
         write_id: Of the write; a UUID.
         task: Of those that write, the number of this one.

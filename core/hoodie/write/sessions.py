@@ -38,7 +38,16 @@ from hoodie.model import (
 from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions
 from hoodie.transaction import client, lifecycle, manager, writer_batches
-from hoodie.write import batches, compatibility, conflicts, preflight, retries, streaming, tasks
+from hoodie.write import (
+    batches,
+    compatibility,
+    conflicts,
+    preflight,
+    retries,
+    streaming,
+    tasks,
+    write_task,
+)
 
 with deferred.imports():
     from hoodie.filegroup import sorting
@@ -96,7 +105,7 @@ class WriteSession:
 
     def __init__(
         self,
-        task: tasks.WriteTask,
+        task: write_task.WriteTask,
         write: client.OpenAction,
         transaction_client: client.Client,
         options: WriteOptions,
@@ -399,7 +408,7 @@ def _write_data(
             return _write_batch(target, spooled, options, env)
 
         def write_files(
-            task: tasks.WriteTask, mark: early_conflicts.Mark | None
+            task: write_task.WriteTask, mark: early_conflicts.Mark | None
         ) -> list[commits.Written]:
             return streaming.write(task, spooled, target.storage, env.engine, mark)
 
@@ -683,7 +692,7 @@ def _retries(options: WriteOptions, env: environment.Environment) -> retries.Ret
     )
 
 
-_WriteFiles = Callable[[tasks.WriteTask, early_conflicts.Mark | None], list[commits.Written]]
+_WriteFiles = Callable[[write_task.WriteTask, early_conflicts.Mark | None], list[commits.Written]]
 """Writes the data files of a write, in threads of this process."""
 
 
@@ -691,9 +700,9 @@ def _files_of(
     batch: batches.Batch, target: manager.Target, env: environment.Environment
 ) -> _WriteFiles:
     def write_files(
-        task: tasks.WriteTask, mark: early_conflicts.Mark | None
+        task: write_task.WriteTask, mark: early_conflicts.Mark | None
     ) -> list[commits.Written]:
-        return tasks.run(task, batch, tasks.WriteToken(), target.storage, env.engine, mark)
+        return tasks.run(task, batch, write_task.WriteToken(), target.storage, env.engine, mark)
 
     return write_files
 
@@ -793,7 +802,7 @@ def _task(
     options: WriteOptions,
     opened: client.OpenAction,
     found: preflight.Found,
-) -> tasks.WriteTask:
+) -> write_task.WriteTask:
     stored = found.stored
     # Keys are looked up in the indexes that there are now, whenever the table was opened.
     config = replace(
@@ -802,7 +811,7 @@ def _task(
         metadata_partitions_inflight=opened.config.metadata_partitions_inflight,
         metadata_partitions_own=opened.config.metadata_partitions_own,
     )
-    return tasks.WriteTask(
+    return write_task.WriteTask(
         table_uri=target.storage.uri,
         config=config,
         schema=target.schema,

@@ -7,26 +7,31 @@
     write    each part is read, and its file groups are written
 
 Memory: some pieces of `PIECE_BYTES` and the parts that are written at once, each about `PART_BYTES`
-or a file group, if that takes more, and as much again while it is put together; and where keys are
-looked up those of all rows, about 100 bytes a row.
+and as much again while it is put together. Rows of a bucket that are more are divided by their keys
+and written piece by piece (`tasks.run_in_pieces`); but what a bucket of a copy-on-write table gets
+is held as a whole if it is merged with the rows that are there. Where keys are looked up those of
+all rows are held, about 100 bytes a row.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie import deferred, errors
 from hoodie.engine import ahead, local
 from hoodie.engine import protocol as engine_protocol
+from hoodie.format import java_hash
 from hoodie.model import commits
 from hoodie.storage import protocol
-from hoodie.write import batches, tasks
+from hoodie.write import batches, tasks, write_task
 
 with deferred.imports():
     from hoodie.storage import scratch
@@ -37,6 +42,13 @@ MEMORY_BYTES = 256 << 20
 
 PIECE_BYTES = 32 << 20
 PART_BYTES = 64 << 20
+DIVIDED_BYTES = PART_BYTES + PIECE_BYTES
+"""Parts of more are divided by keys."""
+
+KEYED_BYTES = 16 << 20
+"""About so many of the rows of a bucket are written at once: with meta columns they are thrice."""
+
+_MIXING = 0x9E3779B1
 _TASK_FIRST = 100_000
 """Tokens of tasks have equally many digits: log files of one write are merged in their order."""
 
@@ -159,7 +171,7 @@ def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
 
 
 def write(
-    task: tasks.WriteTask,
+    task: write_task.WriteTask,
     spool: Spool,
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
@@ -184,22 +196,91 @@ def write(
     parts = partial(scratch.Parts, task.settings.scratch_folder, count, PIECE_BYTES)
     if not task.config.looks_keys_up:
         with parts() as by_bucket:
-            if _deal_by_bucket(task, spool, storage, engine, by_bucket):
-                return _write_buckets(task, storage, engine, mark, by_bucket)
+            buckets = _deal_by_bucket(task, spool, storage, engine, by_bucket)
+            if buckets is not None:
+                return _write_buckets(task, storage, engine, mark, by_bucket, buckets)
     with parts() as by_group:
         return _write_placed(task, spool, storage, engine, mark, by_group)
 
 
+@dataclass(slots=True, kw_only=True)
+class _Bucket:
+    """A bucket that rows were dealt to.
+
+    Attributes:
+        rows: Which one it is, without rows.
+        part: The part that has them.
+        token: Of a task that writes them alone.
+        row_count: How many there are.
+    """
+
+    rows: batches.GroupRows
+    part: int
+    token: write_task.WriteToken
+    row_count: int = 0
+
+
+_Buckets: TypeAlias = dict[tuple[str, int], _Bucket]
+"""By partition and number."""
+
+
+def _deal_by_bucket(
+    task: write_task.WriteTask,
+    spool: Spool,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+    parts: scratch.Parts,
+) -> _Buckets | None:
+    """Put rows into the parts of their buckets; None if two parts may share a base file."""
+
+    def split(number: int) -> tuple[pa.Table, Sequence[batches.GroupRows]]:
+        piece = spool.piece(number)
+        return piece, tasks.prepare(task, piece, storage).groups
+
+    paths: set[str] = set()
+    buckets: _Buckets = {}
+    for piece, groups in ahead.results(split, spool.numbers, engine.parallelism):
+        found = dict.fromkeys(group.partition_path for group in groups)
+        new = [path for path in found if path not in paths]
+        if new and tasks.has_shared_groups(task, new, storage):
+            return None
+        paths.update(new)
+        numbers = np.empty(piece.num_rows, np.int64)
+        for group in groups:
+            place = (group.partition_path, group.bucket)
+            if place not in buckets:
+                buckets[place] = _Bucket(
+                    rows=routes.without_rows([group])[0],
+                    # In turn, so that no part has two buckets while another has none.
+                    part=len(buckets) % len(parts),
+                    token=_token(len(parts) + len(buckets)),
+                )
+            numbers[group.rows] = buckets[place].part
+            buckets[place].row_count += len(group.rows)
+        parts.add(piece, numbers)
+    parts.flush()
+    return buckets
+
+
 def _write_buckets(
-    task: tasks.WriteTask,
+    task: write_task.WriteTask,
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
     mark: early_conflicts.Mark | None,
     parts: scratch.Parts,
+    buckets: _Buckets,
 ) -> list[commits.Written]:
     """Write rows that were put into the parts of their buckets."""
+    by_part: dict[int, _Buckets] = {}
+    for place, bucket in buckets.items():
+        by_part.setdefault(bucket.part, {})[place] = bucket
 
     def write_part(number: int) -> list[commits.Written]:
+        own = by_part[number]
+        if parts.size_bytes(number) > DIVIDED_BYTES:
+            paths = list(dict.fromkeys(path for path, _ in own))
+            if tasks.may_be_in_pieces(task, paths, storage):
+                return _write_divided(task, storage, mark, parts, own)
         batch = tasks.prepare(task, _rows(parts, number), storage)
         return tasks.run(task, batch, _token(number), storage, local.LocalEngine(1), mark)
 
@@ -207,39 +288,57 @@ def _write_buckets(
     return [each for of_part in written for each in of_part]
 
 
-def _deal_by_bucket(
-    task: tasks.WriteTask,
-    spool: Spool,
+def _write_divided(
+    task: write_task.WriteTask,
     storage: protocol.Storage,
-    engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None,
     parts: scratch.Parts,
-) -> bool:
-    """Put rows into the parts of their buckets; return whether no two parts share a base file."""
+    buckets: _Buckets,
+) -> list[commits.Written]:
+    """Write the buckets of one part, each bucket's rows divided by their keys."""
+    (number,) = {each.part for each in buckets.values()}
+    row_bytes = parts.size_bytes(number) / sum(each.row_count for each in buckets.values())
+    numbers_of: dict[tuple[str, int], range] = {}
+    count = 0
+    for place, bucket in buckets.items():
+        end = count + max(1, round(bucket.row_count * row_bytes / KEYED_BYTES))
+        numbers_of[place] = range(count, end)
+        count = end
 
-    def split(number: int) -> tuple[pa.Table, Sequence[batches.GroupRows]]:
-        piece = spool.piece(number)
-        return piece, tasks.prepare(task, piece, storage).groups
+    def prepared(piece: int) -> batches.Batch:
+        return tasks.prepare(task, _rows(pieces, piece), storage)
 
-    paths: set[str] = set()
-    # In turn, so that no part has two buckets while another has none.
-    number_of: dict[tuple[str, int], int] = {}
-    for piece, groups in ahead.results(split, spool.numbers, engine.parallelism):
-        found = dict.fromkeys(group.partition_path for group in groups)
-        new = [path for path in found if path not in paths]
-        if new and tasks.has_shared_groups(task, new, storage):
-            return False
-        paths.update(new)
-        numbers = np.empty(piece.num_rows, np.int64)
-        for group in groups:
-            place = (group.partition_path, group.bucket)
-            numbers[group.rows] = number_of.setdefault(place, len(number_of) % len(parts))
-        parts.add(piece, numbers)
-    parts.flush()
-    return True
+    written = []
+    with scratch.Parts(task.settings.scratch_folder, count, PIECE_BYTES) as pieces:
+        for rows in parts.tables(number):
+            batch = tasks.prepare(task, rows, storage)
+            numbers = np.empty(rows.num_rows, np.int64)
+            for group in batch.groups:
+                keys = batch.record_keys.take(pa.array(group.rows))
+                own = numbers_of[group.partition_path, group.bucket]
+                numbers[group.rows] = own.start + _spread(keys, len(own))
+            pieces.add(rows, numbers)
+        pieces.flush()
+        for place, bucket in buckets.items():
+            filled = [each for each in numbers_of[place] if pieces.size_bytes(each)]
+            made = [partial(prepared, each) for each in filled]
+            written += tasks.run_in_pieces(task, bucket.rows, made, bucket.token, storage, mark)
+    return written
+
+
+def _spread(keys: pa.Array, count: int) -> npt.NDArray[np.int64]:
+    """Return a number from 0 to below a count for each key.
+
+    The hashes of a bucket's keys have one remainder: bits that say more than that have to count.
+    """
+    hashes = java_hash.string_hash(keys).view(np.uint32).astype(np.uint64)
+    mixed = hashes * np.uint64(_MIXING) & np.uint64(0xFFFFFFFF)
+    numbers: npt.NDArray[np.int64] = (mixed * np.uint64(count) >> np.uint64(32)).astype(np.int64)
+    return numbers
 
 
 def _write_placed(
-    task: tasks.WriteTask,
+    task: write_task.WriteTask,
     spool: Spool,
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
@@ -285,5 +384,5 @@ def _filled(parts: scratch.Parts) -> list[int]:
     return [number for number in range(len(parts)) if parts.size_bytes(number)]
 
 
-def _token(number: int) -> tasks.WriteToken:
-    return tasks.WriteToken(task=_TASK_FIRST + number, is_alone=False)
+def _token(number: int) -> write_task.WriteToken:
+    return write_task.WriteToken(task=_TASK_FIRST + number, is_alone=False)

@@ -10,13 +10,17 @@ from hoodie import environment
 from hoodie.engine import local
 from hoodie.model import commits
 from hoodie.storage import locations
-from hoodie.write import batches, early_conflicts, tasks
+from hoodie.write import batches, early_conflicts, tasks, write_task
 
 _TASK_FIRST = 100_000
 
 
 def run(
-    task: tasks.WriteTask, batch: batches.Batch, *, is_placed: bool = False, is_alone: bool = False
+    task: write_task.WriteTask,
+    batch: batches.Batch,
+    *,
+    is_placed: bool = False,
+    is_alone: bool = False,
 ) -> list[commits.Written]:
     """Write a batch's data files in the Spark task that calls; errors as of `tasks.run`.
 
@@ -28,7 +32,7 @@ def run(
     """
     context = TaskContext.get()
     assert context is not None
-    token = tasks.WriteToken(
+    token = write_task.WriteToken(
         task=_TASK_FIRST + context.partitionId(),
         stage=context.stageId(),
         attempt=context.taskAttemptId(),

@@ -12,7 +12,7 @@ from hoodie import errors
 from hoodie.contract import engine_specs, input_sources
 from hoodie.model import commits
 from hoodie.sources import local_files
-from hoodie.write import tasks
+from hoodie.write import write_task
 from hoodie_jobs import cancellation, runtimes
 from hoodie_jobs.spark import (
     calls,
@@ -52,7 +52,7 @@ class SparkRuntime:
             size_bytes=size_bytes,
         )
 
-    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.Written]:
+    def write(self, data: runtimes.Input, task: write_task.WriteTask) -> list[commits.Written]:
         """Write all rows in Spark's tasks."""
         context = self._spark.sparkContext
         with groups.open_group(context, f"write {task.instant_time}") as group:
@@ -64,7 +64,7 @@ class SparkRuntime:
         return [each for outcome in outcomes for each in calls.result_of(outcome)]
 
     def _write(
-        self, data: runtimes.Input, task: tasks.WriteTask
+        self, data: runtimes.Input, task: write_task.WriteTask
     ) -> list[calls.Outcome[list[commits.Written]]]:
         if task.config.looks_keys_up:
             return self._write_placed(data, task)
@@ -81,7 +81,7 @@ class SparkRuntime:
         return outcomes
 
     def _write_placed(
-        self, data: runtimes.Input, task: tasks.WriteTask
+        self, data: runtimes.Input, task: write_task.WriteTask
     ) -> list[calls.Outcome[list[commits.Written]]]:
         cores, lookups = self.engine.parallelism, engine.LookupEngine(self.engine)
         if isinstance(data, small.SmallInput):

@@ -22,7 +22,7 @@ from hoodie.engine import protocol
 from hoodie.model import commits, table_config
 from hoodie.sources import local_files
 from hoodie.storage import locations
-from hoodie.write import batches, routes, tasks
+from hoodie.write import batches, routes, tasks, write_task
 from hoodie_jobs.spark import attempts, calls
 
 INPUT_BYTES_MAX = 64 << 20
@@ -71,7 +71,7 @@ def placed_task_count(size_bytes: int, parallelism: int, config: table_config.Ta
 
 
 def write(
-    context: SparkContext, data: SmallInput, task: tasks.WriteTask, count: int
+    context: SparkContext, data: SmallInput, task: write_task.WriteTask, count: int
 ) -> list[calls.Outcome[list[commits.Written]]]:
     """Write all rows into data files; return what each task wrote, or why it did not."""
     numbers = context.parallelize(range(count), count)
@@ -81,7 +81,7 @@ def write(
 def write_placed(
     context: SparkContext,
     data: SmallInput,
-    task: tasks.WriteTask,
+    task: write_task.WriteTask,
     count: int,
     engine: protocol.Engine,
 ) -> list[calls.Outcome[list[commits.Written]]]:
@@ -114,13 +114,13 @@ def write_placed(
 
 
 def _outcome_placed(
-    data: SmallInput, task: tasks.WriteTask, groups: tuple[batches.GroupRows, ...]
+    data: SmallInput, task: write_task.WriteTask, groups: tuple[batches.GroupRows, ...]
 ) -> calls.Outcome[list[commits.Written]]:
     return calls.outcome_of(lambda: _write_placed(data, task, groups))
 
 
 def _write_placed(
-    data: SmallInput, task: tasks.WriteTask, groups: tuple[batches.GroupRows, ...]
+    data: SmallInput, task: write_task.WriteTask, groups: tuple[batches.GroupRows, ...]
 ) -> list[commits.Written]:
     storage = locations.open_storage(task.table_uri)
     batch = tasks.prepare(task, data.read(), storage)
@@ -128,13 +128,13 @@ def _write_placed(
 
 
 def _outcome(
-    data: SmallInput, task: tasks.WriteTask, count: int, number: int
+    data: SmallInput, task: write_task.WriteTask, count: int, number: int
 ) -> calls.Outcome[list[commits.Written]]:
     return calls.outcome_of(lambda: _write_own(data, task, count, number))
 
 
 def _write_own(
-    data: SmallInput, task: tasks.WriteTask, count: int, number: int
+    data: SmallInput, task: write_task.WriteTask, count: int, number: int
 ) -> list[commits.Written]:
     batch = tasks.prepare(task, data.read(), locations.open_storage(task.table_uri))
     own = tuple(group for group in batch.groups if _owner(group, count) == number)

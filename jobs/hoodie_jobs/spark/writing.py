@@ -30,7 +30,7 @@ from hoodie import errors
 from hoodie.engine import protocol
 from hoodie.model import commits
 from hoodie.storage import locations
-from hoodie.write import batches, routes, tasks
+from hoodie.write import batches, routes, tasks, write_task
 from hoodie_jobs.spark import attempts, calls, failures, reading
 
 TASK_BYTES = 64 << 20
@@ -48,7 +48,7 @@ def task_count(size_bytes: int, parallelism: int) -> int:
 
 
 def write(
-    data: reading.SparkInput, task: tasks.WriteTask, count: int
+    data: reading.SparkInput, task: write_task.WriteTask, count: int
 ) -> list[calls.Outcome[list[commits.Written]]]:
     """Write all rows into data files; return what each of `count` tasks wrote, or why it did not.
 
@@ -65,7 +65,7 @@ def write(
 
 
 def write_placed(
-    data: reading.SparkInput, task: tasks.WriteTask, count: int, engine: protocol.Engine
+    data: reading.SparkInput, task: write_task.WriteTask, count: int, engine: protocol.Engine
 ) -> list[calls.Outcome[list[commits.Written]]]:
     """Decide in the driver where rows go, and write them as `write`, file groups dealt by rows.
 
@@ -154,7 +154,7 @@ def _numbered(rows: Batches) -> Iterator[tuple[int, pa.Table]]:
     return enumerate(_chunks(rows), start=context.partitionId() << 32)
 
 
-def _outlines(parser: reading.Parser, task: tasks.WriteTask, rows: Batches) -> Batches:
+def _outlines(parser: reading.Parser, task: write_task.WriteTask, rows: Batches) -> Batches:
     """Return what decides where rows go."""
     storage = locations.open_storage(task.table_uri)
 
@@ -173,14 +173,14 @@ def _outlines(parser: reading.Parser, task: tasks.WriteTask, rows: Batches) -> B
         )
 
 
-def _digest(task: tasks.WriteTask, parsed: pa.Table) -> int:
+def _digest(task: write_task.WriteTask, parsed: pa.Table) -> int:
     """Return a number by which a piece of the input is known again."""
     return zlib.crc32(_encoded(parsed.select(task.config.record_key_fields)), parsed.num_rows)
 
 
 def _route(
     parser: reading.Parser,
-    task: tasks.WriteTask,
+    task: write_task.WriteTask,
     expected: Mapping[int, tuple[int, routes.Routes]],
     owner: npt.NDArray[np.int32],
     rows: Batches,
@@ -215,7 +215,7 @@ def _split(split: Callable[[int, pa.Table], Mapping[int, bytes]], rows: Batches)
 
 
 def _pieces(
-    parser: reading.Parser, task: tasks.WriteTask, count: int, sequence: int, chunk: pa.Table
+    parser: reading.Parser, task: write_task.WriteTask, count: int, sequence: int, chunk: pa.Table
 ) -> dict[int, bytes]:
     parsed = parser.parse(chunk)
     storage = locations.open_storage(task.table_uri)
@@ -245,13 +245,13 @@ def _write_pieces(
     yield _outcome_batch(calls.outcome_of(partial(write_table, pa.concat_tables(tables))))
 
 
-def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.Written]:
+def _write(task: write_task.WriteTask, data: pa.Table) -> list[commits.Written]:
     storage = locations.open_storage(task.table_uri)
     return attempts.run(task, tasks.prepare(task, data, storage))
 
 
 def _write_placed(
-    task: tasks.WriteTask, groups: Sequence[batches.GroupRows], rows: pa.Table
+    task: write_task.WriteTask, groups: Sequence[batches.GroupRows], rows: pa.Table
 ) -> list[commits.Written]:
     data, own = routes.received(rows, groups)
     storage = locations.open_storage(task.table_uri)

@@ -10,7 +10,7 @@ from hoodie import environment, table
 from hoodie.model import commits, settings
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 
 OPTIMISTIC = settings.WriteSettings(concurrency=settings.ConcurrencyMode.OPTIMISTIC)
 NON_BLOCKING = replace(OPTIMISTIC, concurrency=settings.ConcurrencyMode.NON_BLOCKING)
@@ -39,4 +39,4 @@ def begun(
     assert isinstance(session, sessions.WriteSession)
     batch = batches.prepare(rows, opened.config, opened.schema, operation)
     storage = env.open_storage(str(path))
-    return session, tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    return session, tasks.run(session.task, batch, write_task.WriteToken(), storage, env.engine)

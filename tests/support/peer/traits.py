@@ -390,6 +390,8 @@ def _names(source: random.Random, stranger: Stranger, known: Mapping[str, Trait]
         found.remove(GROWING)  # Our writers add no columns there (limits.md).
     if EXPRESSION_INDEX in known:
         found = [each for each in found if not _harms(each, stranger)]
+        if {MERGED, "flagged deletes"} <= {*found} and stranger.table.merge_on_read:
+            found.remove(MERGED)  # Its readers do not read the two together: limits.md.
     if {SECONDARY_INDEX, EXPRESSION_INDEX} <= {*found}:
         found.remove(EXPRESSION_INDEX)  # Both have the column.
     if {LATE, PARTIAL} <= {*found} and stranger.table.merge_on_read:

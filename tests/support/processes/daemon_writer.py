@@ -14,7 +14,7 @@ from hoodie import environment, errors, table
 from hoodie.model import commits, settings
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts, opening
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 
 
 def main(path: str) -> None:
@@ -34,7 +34,7 @@ def main(path: str) -> None:
     assert isinstance(session, sessions.WriteSession)
     batch = batches.prepare(data, opened.config, opened.schema, commits.Operation.UPSERT)
     storage = env.open_storage(path)
-    written = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    written = tasks.run(session.task, batch, write_task.WriteToken(), storage, env.engine)
     lock = opening.open_for("daemon", transaction.lock, storage, env)
     lock.acquire(60)
     print("begun", flush=True)

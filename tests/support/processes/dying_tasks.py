@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
 from hoodie.engine import protocol
-from hoodie.write import tasks
+from hoodie.write import tasks, write_task
 
 Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DyingTask(tasks.WriteTask):
+class DyingTask(write_task.WriteTask):
     """A write of which one worker dies right after it has written its data files.
 
     Which worker writes is up to Spark: each one is ready to die where the task arrives, and the
@@ -27,7 +27,7 @@ class DyingTask(tasks.WriteTask):
     mark: Path
 
     @classmethod
-    def of(cls, task: tasks.WriteTask, mark: Path) -> Self:
+    def of(cls, task: write_task.WriteTask, mark: Path) -> Self:
         """Return the same write, which leaves a mark where it dies."""
         return cls(**_values(task), mark=mark)
 
@@ -35,8 +35,8 @@ class DyingTask(tasks.WriteTask):
         return _arrived, (_values(self), self.mark)
 
 
-def _values(task: tasks.WriteTask) -> dict[str, Any]:
-    return {each.name: getattr(task, each.name) for each in fields(tasks.WriteTask)}
+def _values(task: write_task.WriteTask) -> dict[str, Any]:
+    return {each.name: getattr(task, each.name) for each in fields(write_task.WriteTask)}
 
 
 class DyingEngine:
@@ -72,12 +72,12 @@ def _run_and_die(task: Callable[[Item], Result], mark: Path, item: Item) -> Resu
     return result
 
 
-def _arrived(values: dict[str, Any], mark: Path) -> tasks.WriteTask:
+def _arrived(values: dict[str, Any], mark: Path) -> write_task.WriteTask:
     """Have this worker die once its next data files are there, unless one did already."""
     if not mark.exists():
         tasks.run = _dying(tasks.run, mark)
         tasks.write = _dying(tasks.write, mark)
-    return tasks.WriteTask(**values)
+    return write_task.WriteTask(**values)
 
 
 def _dying(write: Callable[Arguments, Result], mark: Path) -> Callable[Arguments, Result]:

@@ -17,7 +17,7 @@ from hoodie.model import commits, settings
 from hoodie.timeline import transitions
 from hoodie.transaction import authors, heartbeats, manager, markers
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 
 
 def main(path: str, source: str, step: str) -> None:
@@ -35,7 +35,7 @@ def main(path: str, source: str, step: str) -> None:
     session = opened.begin_write(options, data.column_names)
     assert isinstance(session, sessions.WriteSession)
     batch = batches.prepare(data, opened.config, opened.schema, upsert)
-    tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    tasks.run(session.task, batch, write_task.WriteToken(), storage, env.engine)
     print(session.requested_time, flush=True)
     if step != "written":
         session.abort(has_tasks_left=True)

@@ -62,7 +62,7 @@ from hoodie.storage import locations, memory, protocol
 from hoodie.timeline import active, contents, metadata_timelines
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses
-from hoodie.write import batches, early_conflicts, sessions, tasks
+from hoodie.write import batches, early_conflicts, sessions, tasks, write_task
 from support.simulation import dialogue_texts, schedule, schedule_streaming
 from support.simulation.dialogue_files import Command
 from support.simulation.dialogue_texts import OK
@@ -311,7 +311,7 @@ class DialogueWorld:
         task = writing.session.task
         data = dialogue_texts.parse_rows(command.input, opened.schema)
         batch = batches.prepare(data, opened.config, opened.schema, task.operation)
-        token = tasks.WriteToken(task=writing.tasks)
+        token = write_task.WriteToken(task=writing.tasks)
         storage = env.open_storage(self._uri) if name.startswith("jvm") else self._storage
         mark = early_conflicts.marking(task.detection, storage, env)
         writing.stats += tasks.run(task, batch, token, storage, env.engine, mark)

@@ -59,6 +59,7 @@ from hoodie.write import (
     replacements,
     secondary_pairs,
     tasks,
+    write_task,
 )
 from support.simulation import invariants, schedule, schedule_rows
 from support.simulation.schedule_world import ANOTHER_PARTITION, PARTITION, World
@@ -160,7 +161,7 @@ class LookupWorld(World):
             self.known[opened.requested_time] = self._known_to(opened)
             changes = {key: value for key, value in changes.items() if value is not None}
         self.drawn[opened.requested_time] = changes
-        how = tasks.WriteTask(
+        how = write_task.WriteTask(
             table_uri=writer.storage.uri,
             config=opened.config,
             schema=SCHEMA,
@@ -184,7 +185,7 @@ class LookupWorld(World):
             batch = batches.of_stored(selection.rows, how.config, SCHEMA)
         else:
             batch = self._batch(how, changes, source)
-        token = tasks.WriteToken(task=task, stage=opened.stage)
+        token = write_task.WriteToken(task=task, stage=opened.stage)
         return tasks.run(how, batch, token, writer.storage, self.process_of(writer).engine)
 
     def small_file_bytes(self, writer: Client, source: random.Random) -> int:
@@ -193,7 +194,7 @@ class LookupWorld(World):
         return source.choice((0, 1 << 20))
 
     def _batch(
-        self, how: tasks.WriteTask, changes: Changes, source: random.Random
+        self, how: write_task.WriteTask, changes: Changes, source: random.Random
     ) -> batches.Batch:
         rows = [
             {"id": key, "part": self.part_of(key, source), "v": value or 0, FLAG: value is None}

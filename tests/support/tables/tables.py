@@ -10,7 +10,7 @@ from hoodie import environment, table
 from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, early_conflicts, sessions, tasks
+from hoodie.write import batches, early_conflicts, sessions, tasks, write_task
 
 NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING
 QUICK = settings.WriteSettings(concurrency=NON_BLOCKING, clock_wait_ms=0, lock_wait_ms=10_000)
@@ -86,7 +86,7 @@ class SmallTable:
         batch = batches.prepare(self.data(rows), config, schema, task.operation)
         storage = self.env.open_storage(str(self.path))
         mark = early_conflicts.marking(task.detection, storage, self.env)
-        return tasks.run(task, batch, tasks.WriteToken(), storage, self.env.engine, mark)
+        return tasks.run(task, batch, write_task.WriteToken(), storage, self.env.engine, mark)
 
     def compact(self) -> results.CommitResult | None:
         transaction = self.options().transaction

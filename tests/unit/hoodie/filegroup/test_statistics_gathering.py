@@ -257,7 +257,7 @@ def test_next_base_file_has_statistics_of_all_its_rows() -> None:
     data = group.data([{"id": "d", "ts": 9}])
     batch = writing.LogRows(data=data, record_keys=pa.array(["d"]), deleted_keys=pa.array(["a"]))
     stat = rewriting.rewrite(
-        group.target(6), group.base_file, [batch], group.config, group.schema, group.settings
+        group.target(6), group.base_file, [[batch]], group.config, group.schema, group.settings
     )
     assert told(stat, "id", "ts", "_hoodie_commit_time") == [
         ("b", "d", 3, 0),

@@ -38,7 +38,7 @@ from hoodie.model.value_wrappers import Wrapper
 from hoodie.read import where as filters
 from hoodie.storage import local
 from hoodie.timeline import active, index_definitions, table_properties
-from hoodie.write import batches, tasks
+from hoodie.write import batches, tasks, write_task
 from support.tables.indexed_tables import can_be_merged_by_apache_hudi
 from support.tables.tables import CONFIG, SmallTable
 
@@ -385,7 +385,9 @@ def test_writer_that_began_beside_one_that_widens_adds_a_record_of_the_wider_typ
         wide, small.table.config, session.task.schema, session.task.operation, fills_columns=True
     )
     storage = small.env.open_storage(str(small.path))
-    session.commit(tasks.run(session.task, batch, tasks.WriteToken(), storage, small.env.engine))
+    session.commit(
+        tasks.run(session.task, batch, write_task.WriteToken(), storage, small.env.engine)
+    )
     narrow.complete()
     found = measured.partitions()["p0", "whole"]
     assert can_be_merged_by_apache_hudi(found)

@@ -15,7 +15,7 @@ from hoodie.model.instants import Action, Instant
 from hoodie.read import where
 from hoodie.storage import local
 from hoodie.timeline import transitions
-from hoodie.write import batches, tasks
+from hoodie.write import batches, tasks, write_task
 from support.tables.tables import COLUMNS, CONFIG, SmallTable
 
 EVENT_TIME = replace(
@@ -269,11 +269,11 @@ def test_late_commit_falls_behind_the_compaction_planned_meanwhile(small: SmallT
 
 
 def _stats(
-    small: SmallTable, task: tasks.WriteTask, rows: list[dict[str, object]]
+    small: SmallTable, task: write_task.WriteTask, rows: list[dict[str, object]]
 ) -> list[commits.Written]:
     batch = batches.prepare(small.data(rows), task.config, task.schema, task.operation)
     storage = small.env.open_storage(small.table.uri)
-    return tasks.run(task, batch, tasks.WriteToken(), storage, small.env.engine)
+    return tasks.run(task, batch, write_task.WriteToken(), storage, small.env.engine)
 
 
 @pytest.mark.parametrize(

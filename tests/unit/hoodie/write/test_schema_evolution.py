@@ -10,7 +10,7 @@ from hoodie import errors, table
 from hoodie.engine import local
 from hoodie.model import results, schema_evolution, schemas, settings, table_config
 from hoodie.transaction import manager
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, sessions, tasks, write_task
 from support.tables.tables import COLUMNS, CONFIG, SmallTable
 
 Modes = settings.ConcurrencyMode
@@ -166,7 +166,9 @@ def test_sessions_at_the_same_time_add_both(tmp_path: Path, mode: Modes) -> None
         assert isinstance(session, sessions.WriteSession)
         batch = batches.prepare(data, opened.config, schema, options.operation)
         storage = evolving.env.open_storage(opened.uri)
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, evolving.env.engine)
+        stats = tasks.run(
+            session.task, batch, write_task.WriteToken(), storage, evolving.env.engine
+        )
         sessions_begun.append((session, stats))
     for session, stats in sessions_begun:
         session.commit(stats)

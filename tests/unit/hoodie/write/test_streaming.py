@@ -10,7 +10,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model import commits, settings, table_config
-from hoodie.write import sessions, streaming, tasks
+from hoodie.write import sessions, streaming, tasks, write_task
 from support.peer.replacements import Replacements
 from support.tables.tables import CONFIG, Rows, SmallTable
 
@@ -189,11 +189,11 @@ def test_stream_without_rows_and_of_dictionaries(tmp_path: Path) -> None:
 def test_parts_are_written_by_tasks_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tokens: list[tasks.WriteToken] = []
+    tokens: list[write_task.WriteToken] = []
     run = tasks.run
 
     def spy(*arguments: object) -> object:
-        assert isinstance(arguments[2], tasks.WriteToken)
+        assert isinstance(arguments[2], write_task.WriteToken)
         tokens.append(arguments[2])
         return run(*arguments)  # type: ignore[arg-type] # passed on as they are
 
