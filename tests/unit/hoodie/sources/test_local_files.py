@@ -6,6 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -267,6 +268,25 @@ def grown(folder: Path, *files: dict[str, pa.Array], columns: str = "") -> pa.Sc
         paths.append(str(folder / f"{number}.parquet"))
         parquet.write_table(pa.table(found), paths[-1])
     return local_files.grown(paths, source("parquet", columns=columns), TABLE).arrow
+
+
+def test_parquet_of_many_row_groups_is_never_held_as_a_whole(tmp_path: Path) -> None:
+    rows_per_group, groups = 50_000, 40
+    columns = pa.schema([("n", pa.int64()), ("x", pa.float64())])
+    numbers = np.random.default_rng(1)
+    with parquet.ParquetWriter(tmp_path / "in.parquet", columns) as writer:
+        for _ in range(groups):
+            arrays = [pa.array(numbers.random(rows_per_group) * 1e9) for _ in columns]
+            writer.write_table(
+                pa.table([arrays[0].cast(pa.int64(), safe=False), arrays[1]], columns)
+            )
+    size_bytes = (tmp_path / "in.parquet").stat().st_size
+    before_bytes, peak_bytes, count = pa.total_allocated_bytes(), 0, 0
+    for batch in local_files.stream([str(tmp_path / "in.parquet")], source("parquet"), columns):
+        count += batch.num_rows
+        peak_bytes = max(peak_bytes, pa.total_allocated_bytes() - before_bytes)
+    assert count == rows_per_group * groups
+    assert peak_bytes < size_bytes / 4
 
 
 def test_parquet_files_add_columns_and_widen_types(tmp_path: Path) -> None:
