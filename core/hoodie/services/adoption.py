@@ -183,7 +183,9 @@ def check(
         raise errors.ConfigurationError(
             f"{target.storage.uri} is not distributed over {target.config.bucket_count} buckets by "
             f"{', '.join(target.config.bucket_fields)}: {found[0].subject} {found[0].message}{more}"
-            "; expected the hoodie.bucket.index.num.buckets of its Spark writers, or another index"
+            "; expected the hoodie.bucket.index.num.buckets (--buckets) and the "
+            "hoodie.bucket.index.hash.field (--bucket-fields) of its Spark writers, or another "
+            "index"
         )
 
 
