@@ -675,7 +675,8 @@ def _changes_at_once(
         deleted_keys = batch.record_keys.take(leaving)
     elif (marked := _marked(task, batch, rows)) is not None:
         deleted_keys = record_keys.filter(marked)
-        deleted_ordering = _deleted_ordering(task, batch, rows.filter(marked))
+        if _merges_by_event_time(task):
+            deleted_ordering = _deleted_ordering(task, batch, rows.filter(marked))
         kept = pc.invert(marked)
         rows, record_keys = rows.filter(kept), record_keys.filter(kept)
     return writing.LogRows(
@@ -699,21 +700,22 @@ def _marked(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> pa.Array |
     In log files Apache Hudi's readers look for `_hoodie_is_deleted` alone: until a compaction they
     show what a marker deletes. Its writers make delete records of them. A key that has other rows
     in the batch keeps all of them as rows, and so does one with an ordering value that is null, or
-    a decimal, which a delete record may not hold.
+    a decimal, which a delete record may not hold: where rows are merged in the order of commits it
+    has none.
 
     Returns:
         Flags of the rows; None where there are none.
     """
     config = task.config
-    by_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
-    if config.delete_marker is None or config.is_copy_on_write or not by_event_time:
+    if config.delete_marker is None or config.is_copy_on_write:
         return None
     name, _ = config.delete_marker
     if name not in batch.data.column_names:
         return None
-    data = batch.data.select(list(dict.fromkeys([name, *config.ordering_fields]))).take(rows)
+    ordering = config.ordering_fields if _merges_by_event_time(task) else ()
+    data = batch.data.select(list(dict.fromkeys([name, *ordering]))).take(rows)
     marked = pa.array(block_decoding.marked_rows(data, config.delete_marker))
-    for each in config.ordering_fields:
+    for each in ordering:
         column = data.column(each).combine_chunks()
         if pa.types.is_decimal(column.type):
             return None
@@ -722,6 +724,10 @@ def _marked(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> pa.Array |
     others = keys.filter(pc.invert(marked))
     marked = pc.and_(marked, pc.invert(pc.is_in(keys, value_set=others)))
     return marked if pc.any(marked).as_py() else None
+
+
+def _merges_by_event_time(task: WriteTask) -> bool:
+    return task.config.merge_mode is table_config.MergeMode.EVENT_TIME
 
 
 def _makes_base_rows(task: WriteTask, changes: Sequence[writing.LogRows]) -> bool:
