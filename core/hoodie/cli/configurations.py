@@ -8,7 +8,6 @@ from hoodie.model import key_generators, table_config, time_zones
 from hoodie.services import new_tables
 from hoodie.timeline import partition_buckets
 
-
 _WAY_OUT = "docs/spark-writers.md says how to remove what was stated wrongly"
 
 

@@ -616,7 +616,10 @@ def _merging(properties: Mapping[str, str], version: int) -> tuple[MergeMode, bo
         ) from None
     partial = properties.get("hoodie.table.partial.update.mode", "").upper()
     if partial not in ("", "IGNORE_DEFAULTS"):
-        raise errors.UnsupportedError(f"partial update mode {partial} is not supported")
+        raise errors.UnsupportedError(
+            f"partial update mode {partial} is not supported, expected IGNORE_DEFAULTS: read the "
+            "table with Apache Hudi, or copy it with that to one of another merge mode"
+        )
     return mode, partial == "IGNORE_DEFAULTS"
 
 
