@@ -205,7 +205,7 @@ class Table(front.Front):
         return metadata_tables.validate(
             self._storage,
             self.config,
-            self.schema.arrow,
+            self.schema,
             self._env.engine,
             hear,
             metadata_tables.Sample(partitions_max, groups_max),

@@ -76,9 +76,31 @@ def test_table_is_adopted_with_its_buckets(
     assert (wrong.code, "--buckets" in wrong.err) == (24, True)
     wrong = hoodie("adopt", table, "--index", "bucket", "--buckets", "3")
     assert (wrong.code, "not distributed over 3 buckets" in wrong.err) == (24, True)
+    assert "(--buckets)" in wrong.err
+    assert "(--bucket-fields)" in wrong.err
     fine(hoodie("adopt", table, "--index", "bucket", "--buckets", "2"))
     fine(hoodie("write", table, "--input", trips))
     assert len(fine(hoodie("read", table, "--json")).rows) == 3
+
+
+def test_wrong_statement_is_removed_by_hand_and_made_again(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    """docs/spark-writers.md, What was stated wrongly."""
+    table = made(hoodie, tmp_path / "t", schema, "--index", "global-simple")
+    fine(hoodie("write", table, "--input", trips))
+    refused = hoodie("adopt", table, "--index", "bloom")
+    assert (refused.code, "spark-writers.md" in refused.err) == (24, True)
+    properties = table / ".hoodie" / "hoodie.properties"
+    kept = [
+        line
+        for line in properties.read_text().splitlines(keepends=True)
+        if not line.startswith(("hoodie.operator.index=", "hoodie.operator.index.update"))
+    ]
+    properties.write_text("".join(kept))
+    fine(hoodie("adopt", table, "--index", "bloom"))
+    fine(hoodie("write", table, "--input", trips))
+    assert "BLOOM" in fine(hoodie("describe", table)).out
 
 
 ZONE = "hoodie.table.timeline.timezone"

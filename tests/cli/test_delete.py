@@ -31,6 +31,18 @@ def test_filter_is_needed_and_has_to_be_right(hoodie: Run, table: Path) -> None:
     assert "would be lost" in refused.err
 
 
+def test_partition_of_a_variable_that_is_not_set_is_refused(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    """An empty path is that of all rows in a table without partitions, which `.` names."""
+    assert hoodie("write", table, "--input", trips).code == 0
+    refused = hoodie("delete", table, "--partition", "")
+    assert (refused.code, "or . of a table without partitions" in refused.err) == (20, True)
+    assert len(_rows(hoodie, table)) == 3
+    assert hoodie("delete", table, "--partition", ".").code == 0
+    assert _rows(hoodie, table) == []
+
+
 @pytest.fixture
 def by_city(hoodie: Run, tmp_path: Path, schema: Path, trips: Path) -> Path:
     path = tmp_path / "by_city"
@@ -58,7 +70,7 @@ def test_partitions_are_deleted_after_a_dry_run(hoodie: Run, by_city: Path) -> N
     assert "similar" not in again.err
     close = hoodie("delete", by_city, "--partition", "Osl")
     assert "similar: partition Oslo" in close.err
-    for hostile in ("..", "../..", ".hoodie", "Oslo/..", "/etc", ""):
+    for hostile in ("..", "../..", ".hoodie", "Oslo/..", "/etc", "."):
         refused = hoodie("delete", by_city, "--partition", hostile)
         assert (refused.code, "has no rows in partition" in refused.err) == (22, True), hostile
     assert sorted((by_city / ".hoodie" / "timeline").iterdir()) == instants

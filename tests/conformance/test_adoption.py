@@ -19,6 +19,7 @@ from support.operators import operator_world
 from support.peer import peer_ours
 from support.peer.judge import Judge
 from support.peer.peer_cases import PeerCase
+from support.peer.peer_options import PeerTable
 from support.peer.peer_rows import assert_same_rows
 
 GetCase = Callable[[str], PeerCase]
@@ -119,3 +120,29 @@ def test_table_of_apache_hudi_with_other_buckets_is_refused(
     with pytest.raises(errors.ConfigurationError, match=f"not distributed over {buckets} buckets"):
         _take_over(path, _declared(case, buckets))
     assert _stored(path).bucket_count is None
+
+
+def test_table_with_log_compactions_is_adopted_once_it_is_compacted(
+    judge: Judge, tmp_path: Path
+) -> None:
+    path = tmp_path / "logs"
+    table = PeerTable(name="logs", buckets=None, extra={"hoodie.index.type": "SIMPLE"})
+    rows = pa.table({"id": ["a", "b"], "n": [1, 2]})
+    compacting = {
+        "hoodie.log.compaction.enable": "true",
+        "hoodie.log.compaction.inline": "true",
+        "hoodie.log.compaction.blocks.threshold": "1",
+    }
+    for _ in range(4):
+        judge.write(path, rows, table.write_options() | compacting)
+    assert any(path.glob(".hoodie/timeline/*.logcompaction.inflight"))
+    way_out = r"is of a log compaction.*have Apache Hudi compact it"
+    with pytest.raises(peer_ours.CommandFailedError, match=way_out):
+        peer_ours.hoodie("adopt", path, "--index", "simple")
+    with pytest.raises(peer_ours.CommandFailedError, match=way_out):
+        peer_ours.read(path)
+
+    judge.compact(path, table.write_options())
+    peer_ours.hoodie("adopt", path, "--index", "simple")
+    peer_ours.Hoodie(table=table, concurrency="occ").write(path, rows.slice(1), "upsert")
+    assert_same_rows(peer_ours.read(path), judge.read(path), ["id"])

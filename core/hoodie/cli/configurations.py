@@ -8,6 +8,8 @@ from hoodie.model import key_generators, table_config, time_zones
 from hoodie.services import new_tables
 from hoodie.timeline import partition_buckets
 
+_WAY_OUT = "docs/spark-writers.md says how to remove what was stated wrongly"
+
 
 def spelled(name: str) -> str:
     """Return how the command line spells a parameter of a new table."""
@@ -52,7 +54,7 @@ def adopted(stored: table_config.TableConfig, wish: Adoption) -> table_config.Ta
         if stored.properties.get(key, value) != value:
             raise errors.ConfigurationError(
                 f"table {stored.name!r} states {key}={stored.properties[key]}, not {value}: what "
-                "makes keys and paths is not changed"
+                f"makes keys and paths is not changed; {_WAY_OUT}"
             )
     return replace(declared, properties={**stored.properties, **wish.key_options})
 
@@ -65,7 +67,7 @@ def _in_zone(stored: table_config.TableConfig, name: str | None) -> table_config
     if stored.time_zone not in (None, zone):
         raise errors.ConfigurationError(
             f"the times of table {stored.name!r} are those of {stored.zone.name}, not {name}: a "
-            "zone that is stated is not changed"
+            f"zone that is stated is not changed; {_WAY_OUT}"
         )
     return replace(stored, time_zone=zone)
 
@@ -104,7 +106,7 @@ def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_confi
     if stored.index_kind is not None and _index_of(stored) != _index_of(asked):
         raise errors.ConfigurationError(
             f"table {stored.name!r} states {_index_of(stored)}, not {_index_of(asked)}: an "
-            "index that is stated is not changed"
+            f"index that is stated is not changed; {_WAY_OUT}"
         )
     return declared
 

@@ -192,8 +192,16 @@ def names(text: str, option: str) -> tuple[str, ...]:
 
 
 def partition_paths(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the paths of partitions as the table has them; `.` is that of the whole table."""
-    paths = (text.strip("/").removeprefix("./") for text in texts or ())
+    """Return the paths of partitions as the table has them; `.` is that of the whole table.
+
+    Raises:
+        InvalidInputError: One is empty, as a variable that is not set.
+    """
+    paths = [text.strip("/").removeprefix("./") for text in texts or ()]
+    if "" in paths:
+        raise errors.InvalidInputError(
+            "--partition '': expected the path of a partition, or . of a table without partitions"
+        )
     return tuple("" if path == "." else path for path in paths)
 
 

@@ -22,6 +22,10 @@ from hoodie.storage import protocol
 
 _ROLLBACK = "0"
 _WINDOW_BYTES = 64 << 10
+WITHOUT_LOG_COMPACTIONS = (
+    "have Apache Hudi compact it, and set hoodie.log.compaction.enable=false for its writers"
+)
+"""How a table with log compactions is made one that is read here."""
 
 Frame = TypeVar("Frame", bound=log_blocks.Frame)
 
@@ -221,7 +225,8 @@ def _rolled_back(block: log_blocks.Frame) -> str:
 def _check_kind(block: log_blocks.Frame, has_hfiles: bool) -> None:
     if HeaderKey.COMPACTED_BLOCK_TIMES in block.header:
         raise errors.UnsupportedError(
-            f"the block at byte {block.offset} is of a log compaction, which is not supported"
+            f"the block at byte {block.offset} is of a log compaction, which is not supported: "
+            f"{WITHOUT_LOG_COMPACTIONS}"
         )
     if block.type is BlockType.DELETE:
         return

@@ -41,8 +41,10 @@ def merged(table: schemas.TableSchema, data: pa.Schema) -> schemas.TableSchema:
     }
     if not changed:
         return table
+    added = [name for name in changed if name not in fields]
+    if added:
+        schemas.check_names(added, beside=list(fields))
     fields |= changed
-    schemas.check_names(list(fields))
     return schemas.from_avro(
         json.dumps(record | {"fields": list(fields.values())}, separators=(",", ":"))
     )
@@ -97,7 +99,7 @@ def check_fixed(
 
 def _is_wider(column: pa.Field, table: schemas.TableSchema) -> bool:
     wider = schemas.WIDER.get(table.arrow.field(column.name).type, ())
-    return schemas.stored_type(column) in wider
+    return bool(wider) and schemas.stored_type(column) in wider
 
 
 def _is_change(column: pa.Field, table: schemas.TableSchema) -> bool:

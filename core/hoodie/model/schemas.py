@@ -99,6 +99,10 @@ def from_arrow(schema: pa.Schema, table_name: str) -> TableSchema:
         UnsupportedError: A column's type has no form in a table.
     """
     check_names(schema.names)
+    return _of_columns(schema, table_name)
+
+
+def _of_columns(schema: pa.Schema, table_name: str) -> TableSchema:
     name = _sanitised(table_name)
     fields = [avro_field(column, f"hoodie.{name}.{name}_record") for column in schema]
     record = {
@@ -148,12 +152,16 @@ def decimals_of_bytes(schema: TableSchema) -> tuple[str, ...]:
     )
 
 
-def check_names(names: Collection[str], within: str = "a table") -> None:
+def check_names(
+    names: Collection[str], within: str = "a table", beside: Collection[str] = ()
+) -> None:
     """Check that columns can have these names beside each other.
 
     Args:
         names: Of columns, or of the fields of a struct.
         within: What has them, for messages.
+        beside: Names of columns that are there already. Apache Hudi may have given them, which
+            takes letters of any alphabet.
 
     Raises:
         InvalidInputError: There is none, or a repeated or reserved one, or one that Avro does not
@@ -161,9 +169,10 @@ def check_names(names: Collection[str], within: str = "a table") -> None:
     """
     if not names:
         raise errors.InvalidInputError(f"{within} needs at least one column")
-    for name, count in Counter(name.lower() for name in names).items():
+    counts = Counter(name.lower() for name in (*beside, *names))
+    for name in dict.fromkeys(name.lower() for name in names):
         # Spark and Hive do not tell upper from lower case.
-        if count > 1:
+        if (count := counts[name]) > 1:
             raise errors.InvalidInputError(
                 f"{count} columns are named {name!r}: upper and lower case are the same"
             )
@@ -192,7 +201,7 @@ def stored_type(column: pa.Field) -> pa.DataType:
     Raises:
         UnsupportedError: There is none.
     """
-    return from_arrow(pa.schema([column]), "t").arrow.field(0).type
+    return _of_columns(pa.schema([column]), "t").arrow.field(0).type
 
 
 def with_meta(avro_json: str) -> str:

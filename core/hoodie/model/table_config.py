@@ -72,6 +72,13 @@ STATISTICS_COLUMNS_KEY = "hoodie.operator.metadata.column.stats.columns"
 The definitions of indexes do not say whether columns that are added later are among them.
 """
 
+_LAYOUT: Mapping[str, str] = {
+    "hoodie.timeline.path": "timeline",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.table.format": "native",
+    "hoodie.table.multiple.base.file.formats.enable": "false",
+}
+"""Where and how a table keeps what is read here; what it leaves out has these values."""
 _PAYLOADS = "org.apache.hudi.common.model."
 _DELETE_FIELD_KEY = "hoodie.record.merge.property.hoodie.payload.delete.field"
 _DELETE_MARKER_KEY = "hoodie.record.merge.property.hoodie.payload.delete.marker"
@@ -547,6 +554,14 @@ def _check(config: TableConfig) -> None:
             f"hoodie.properties of table {config.name!r}: hoodie.table.checksum is {stored}, "
             f"expected {checksum(config)}"
         )
+    for key, expected in _LAYOUT.items():
+        value = config.properties.get(key) or expected
+        if value.lower() != expected:
+            # Another timeline would be taken for a table without rows.
+            raise errors.UnsupportedError(
+                f"table {config.name!r} has {key}={value}, expected {expected}: copy it with "
+                "Apache Hudi to a table that has the default"
+            )
     if config.properties.get("hoodie.populate.meta.fields", "").lower() == "false":
         raise errors.UnsupportedError(
             f"table {config.name!r} has hoodie.populate.meta.fields=false, expected rows with "
@@ -601,7 +616,10 @@ def _merging(properties: Mapping[str, str], version: int) -> tuple[MergeMode, bo
         ) from None
     partial = properties.get("hoodie.table.partial.update.mode", "").upper()
     if partial not in ("", "IGNORE_DEFAULTS"):
-        raise errors.UnsupportedError(f"partial update mode {partial} is not supported")
+        raise errors.UnsupportedError(
+            f"partial update mode {partial} is not supported, expected IGNORE_DEFAULTS: read the "
+            "table with Apache Hudi, or copy it with that to one of another merge mode"
+        )
     return mode, partial == "IGNORE_DEFAULTS"
 
 

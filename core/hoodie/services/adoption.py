@@ -25,9 +25,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from hoodie import environment, errors
 from hoodie.engine import protocol
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import log_scanning, snapshots
 from hoodie.index import tables
-from hoodie.model import key_generators, table_config
+from hoodie.model import instants, key_generators, table_config
 from hoodie.model.table_config import IndexKind
 from hoodie.services import checking, stored_keys
 from hoodie.timeline import (
@@ -147,7 +147,7 @@ def check(
             file groups are all of buckets; or times are of another zone, or the zone unknown; or
             some records have other keys or paths than their rows make; or a pending compaction
             hides rows since an upgrade.
-        UnsupportedError: The table is not written.
+        UnsupportedError: The table is not written, or has blocks of log compactions.
     """
     refusal = preconditions.table_refusal(target.config, target.config)
     if refusal is not None:
@@ -160,6 +160,7 @@ def check(
     index_definitions.of_expressions(target.storage, target.config, kept_up)
     stored_keys.check(target, env)
     _check_upgrade(target)
+    _check_log_compactions(target)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)
     is_simple = target.config.index_kind is IndexKind.BUCKET
@@ -183,7 +184,9 @@ def check(
         raise errors.ConfigurationError(
             f"{target.storage.uri} is not distributed over {target.config.bucket_count} buckets by "
             f"{', '.join(target.config.bucket_fields)}: {found[0].subject} {found[0].message}{more}"
-            "; expected the hoodie.bucket.index.num.buckets of its Spark writers, or another index"
+            "; expected the hoodie.bucket.index.num.buckets (--buckets) and the "
+            "hoodie.bucket.index.hash.field (--bucket-fields) of its Spark writers, or another "
+            "index"
         )
 
 
@@ -258,6 +261,26 @@ def _check_upgrade(target: manager.Target) -> None:
     snapshot = snapshots.take(target.storage, target.config)
     for found in checking.of_hidden_logs(target.storage, snapshot):
         raise errors.ConfigurationError(f"{target.storage.uri}: {found.subject} {found.message}")
+
+
+def _check_log_compactions(target: manager.Target) -> None:
+    """Refuse a table whose rows are in blocks of log compactions, which are not read."""
+    snapshot = snapshots.take(target.storage, target.config)
+    times = {
+        each.requested_time
+        for each in snapshot.timeline.files
+        if each.action is instants.Action.LOG_COMPACTION
+    }
+    if not times:
+        return
+    for path in snapshot.view.partitions():
+        for each in snapshot.view.latest_slices(path):
+            for log_file in each.log_files:
+                if log_file.instant_time in times:
+                    raise errors.UnsupportedError(
+                        f"{log_file.path} of {target.storage.uri} is of a log compaction, "
+                        f"expected a table without: {log_scanning.WITHOUT_LOG_COMPACTIONS}"
+                    )
 
 
 def _check_zone(target: manager.Target) -> None:

@@ -161,9 +161,7 @@ def _of_metadata_table(target: manager.Target, env: environment.Environment) -> 
         return
     rebuild = "rebuild it by `hoodie metadata init --rebuild`"
     try:
-        found = metadata_tables.validate(
-            target.storage, target.config, target.schema.arrow, env.engine
-        )
+        found = metadata_tables.validate(target.storage, target.config, target.schema, env.engine)
     except errors.HoodieError as error:
         yield _error(metadata_timelines.DIRECTORY, f"{error}: reads list the storage; {rebuild}")
         return

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import pyarrow as pa
-
 from hoodie import errors
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
@@ -234,7 +232,7 @@ ALL = Sample()
 def validate(
     storage: Storage,
     config: table_config.TableConfig,
-    schema: pa.Schema,
+    schema: schemas.TableSchema,
     engine: Engine,
     hear: Hear = lambda partition_path: None,
     sample: Sample = ALL,
@@ -262,7 +260,7 @@ def validate(
     if not config.has_metadata_table:
         raise errors.NotFoundError(f"{storage.uri} has no metadata table")
 
-    wanted = index_definitions.wanted_statistics(storage, config, schema)
+    wanted = index_definitions.wanted_statistics(storage, config, schema.arrow)
     secondary = index_definitions.of_secondary_indexes(storage, config, config.metadata_partitions)
 
     def compare(snapshot: snapshots.Snapshot) -> Validation:
@@ -274,7 +272,7 @@ def validate(
             config.metadata_partitions,
             statistics_reading.Source(
                 storage,
-                schema,
+                schema.arrow,
                 wanted,
                 snapshot.committed.is_committed,
                 fills_partial_rows=False,
@@ -294,8 +292,7 @@ def validate(
         has_record_index = key_changes.RECORD_INDEX in config.metadata_partitions
         wrong_keys = [*(record_index_checks.rolled_back(table) if has_record_index else ())]
         is_asked = has_record_index and not wrong_keys
-        whole_schema = schemas.from_arrow(schema, config.name)
-        reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
+        reader = reading.SliceReader(storage, config, schema, snapshot.committed.is_committed)
         files_seen = filters_compared = groups_compared = 0
         paths = sorted({*by_metadata.partitions(), *on_storage.partitions()})
         for path in _sampled(paths, sample.partitions_max):

@@ -116,14 +116,15 @@ def _refusal(
     stored = rows.column(name).combine_chunks().cast(pa.string())
     place = pc.index(pc.not_equal(stored, made).fill_null(True), True).as_py()
     values = rows.drop_columns([schemas.RECORD_KEY, schemas.PARTITION_PATH]).slice(place, 1)
-    shown = ", ".join(f"{name}={value!r}" for name, value in values.to_pylist()[0].items())
+    shown = ", ".join(f"{name}={_shown(value)}" for name, value in values.to_pylist()[0].items())
     what = "partition path" if name == schemas.PARTITION_PATH else "record key"
     config = target.config
     theirs, ours = stored[place].as_py(), made[place].as_py()
     if name == schemas.RECORD_KEY and keys.has_instants(target.schema.arrow, config):
         hint = (
-            "Apache Hudi's bulk insert by rows prints times in the zone of its JVM, its updates "
-            "print microseconds, and do not find such rows. Copy them to a new table, with "
+            "Apache Hudi's bulk insert by rows prints times in the zone of its JVM, as do writers "
+            "with hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled; its "
+            "updates print microseconds, and do not find such rows. Copy them to a new table, with "
             f"{keys.ROW_WRITER_KEY}=false or a key of text"
         )
     else:
@@ -136,6 +137,10 @@ def _refusal(
         f"{target.storage.uri}: the row {shown:.200} has the {what} {theirs!r:.200}, expected "
         f"{ours!r:.200} of the key generator {key_generators.kind(config)}: {hint}"
     )
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str | bytes) else str(value)
 
 
 def _hint(config: table_config.TableConfig, stored: pa.Array, made: pa.Array) -> str:

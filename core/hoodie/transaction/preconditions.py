@@ -7,6 +7,7 @@ publishes nothing. Lock and heartbeat are asked once more right before the creat
 (`admission.holding`), the lock only then.
 """
 
+import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -86,10 +87,22 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
     for name, value_of in _FIXED.items():
         if value_of(config) != value_of(expected):
             return errors.ConflictError(
-                f"{name} of table {config.name} is {value_of(config)}, "
-                f"expected {value_of(expected)}, as when this write began"
+                f"{name} of table {config.name} is {_shown(value_of(config))}, expected "
+                f"{_shown(value_of(expected))}, as when this write began: write the batch again"
             )
     return None
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None | ():
+            return "none"
+        case enum.Enum():
+            return str(value.value)
+        case tuple():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def coming_repetition(

@@ -209,7 +209,7 @@ def _keeps_deletes(
 
     A base file cannot say that of a key; a log file does, and compactions keep it.
     """
-    if task.config.merge_mode is not table_config.MergeMode.EVENT_TIME:
+    if not _merges_by_event_time(task):
         return False
     columns = task.schema.arrow
     names = [name for name in columns.names if name in block_decoding.deleting_columns(task.config)]
@@ -296,7 +296,7 @@ def _logged_keys(
     gone: list[pa.Array] = []
     columns = task.schema.arrow
     decoder = block_decoding.Decoder.of(task.config, columns, columns, task.config.ordering_fields)
-    by_event_time = task.config.merge_mode is table_config.MergeMode.EVENT_TIME
+    by_event_time = _merges_by_event_time(task)
     for each in changes:
         keys = each.record_keys
         is_deleted = decoder.deleted_rows(each.data)
@@ -367,7 +367,8 @@ def _changes_at_once(
         deleted_keys = batch.record_keys.take(leaving)
     elif (marked := _marked(task, batch, rows)) is not None:
         deleted_keys = record_keys.filter(marked)
-        deleted_ordering = _deleted_ordering(task, batch, rows.filter(marked))
+        if _merges_by_event_time(task):
+            deleted_ordering = _deleted_ordering(task, batch, rows.filter(marked))
         kept = pc.invert(marked)
         rows, record_keys = rows.filter(kept), record_keys.filter(kept)
     return writing.LogRows(
@@ -391,21 +392,22 @@ def _marked(task: write_task.WriteTask, batch: batches.Batch, rows: pa.Array) ->
     In log files Apache Hudi's readers look for `_hoodie_is_deleted` alone: until a compaction they
     show what a marker deletes. Its writers make delete records of them. A key that has other rows
     in the batch keeps all of them as rows, and so does one with an ordering value that is null, or
-    a decimal, which a delete record may not hold.
+    a decimal, which a delete record may not hold: where rows are merged in the order of commits it
+    has none.
 
     Returns:
         Flags of the rows; None where there are none.
     """
     config = task.config
-    by_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
-    if config.delete_marker is None or config.is_copy_on_write or not by_event_time:
+    if config.delete_marker is None or config.is_copy_on_write:
         return None
     name, _ = config.delete_marker
     if name not in batch.data.column_names:
         return None
-    data = batch.data.select(list(dict.fromkeys([name, *config.ordering_fields]))).take(rows)
+    ordering = config.ordering_fields if _merges_by_event_time(task) else ()
+    data = batch.data.select(list(dict.fromkeys([name, *ordering]))).take(rows)
     marked = pa.array(block_decoding.marked_rows(data, config.delete_marker))
-    for each in config.ordering_fields:
+    for each in ordering:
         column = data.column(each).combine_chunks()
         if pa.types.is_decimal(column.type):
             return None
@@ -414,6 +416,10 @@ def _marked(task: write_task.WriteTask, batch: batches.Batch, rows: pa.Array) ->
     others = keys.filter(pc.invert(marked))
     marked = pc.and_(marked, pc.invert(pc.is_in(keys, value_set=others)))
     return marked if pc.any(marked).as_py() else None
+
+
+def _merges_by_event_time(task: write_task.WriteTask) -> bool:
+    return task.config.merge_mode is table_config.MergeMode.EVENT_TIME
 
 
 def _makes_base_rows(task: write_task.WriteTask, changes: Sequence[writing.LogRows]) -> bool:

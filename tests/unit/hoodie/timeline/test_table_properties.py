@@ -119,6 +119,25 @@ def test_unknown_version_is_refused_by_its_number() -> None:
         table_properties.load(storage, clock())
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.timeline.path", "instants"),
+        ("hoodie.timeline.history.path", "older"),
+        ("hoodie.table.format", "iceberg"),
+        ("hoodie.table.multiple.base.file.formats.enable", "true"),
+    ],
+)
+def test_table_of_another_layout_is_refused_by_its_property(key: str, value: str) -> None:
+    """It would be a table without rows, and a write would begin a second timeline."""
+    storage = table()
+    stored = {**properties.decode(storage.read(PATH)), key: value}
+    text = "".join(f"{name}={stored[name]}\n" for name in stored).encode()
+    storage.replace(PATH, text, if_match=storage.stat(PATH).version)
+    with pytest.raises(errors.UnsupportedError, match=f"{key}={value}, expected"):
+        table_properties.load(storage, clock())
+
+
 def test_change_of_an_epoch_is_made_once_and_in_order() -> None:
     """CH14: a finisher that was paused does not bring an older value back."""
     storage = table()

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie import errors, identity
 from hoodie.model.instants import Action, Instant, InstantTime, State
-from hoodie.model.table_config import MergeMode, TableConfig
+from hoodie.model.table_config import IndexKind, MergeMode, TableConfig
 from hoodie.timeline import active
 from hoodie.transaction import preconditions
 from hoodie.transaction.authors import Author
@@ -220,3 +220,18 @@ def test_restore_that_completed_before_the_write_began_does_not_matter() -> None
     facts = dataclasses.replace(GOOD, begun_on=with_files(files), timeline=with_files(MINE, files))
     assert preconditions.publication_refusal(facts) is None
     assert preconditions.restore_refusal(facts.timeline) is None
+
+
+def test_what_changed_of_a_table_is_shown_in_words() -> None:
+    found = preconditions.table_refusal(dataclasses.replace(CONFIG, index=IndexKind.BLOOM), CONFIG)
+    assert str(found) == (
+        "index of table t is BLOOM, expected BUCKET, as when this write began: write the batch "
+        "again"
+    )
+    other = dataclasses.replace(CONFIG, record_key_fields=("id", "line"), ordering_fields=("ts",))
+    found = preconditions.table_refusal(other, CONFIG)
+    assert "record key of table t is id, line, expected id, as when" in str(found)
+    found = preconditions.table_refusal(
+        dataclasses.replace(CONFIG, ordering_fields=("ts",)), CONFIG
+    )
+    assert "ordering fields of table t is ts, expected none, as when" in str(found)

@@ -256,3 +256,21 @@ def test_what_keys_and_paths_are_made_of_keeps_its_text(name: str) -> None:
 def test_names_that_readers_would_not_tell_apart_are_refused(name: str) -> None:
     with pytest.raises(errors.InvalidInputError):
         schema_evolution.merged(TABLE, pa.schema([(name, pa.int32())]))
+
+
+def test_names_that_columns_have_already_are_not_judged(tmp_path: Path) -> None:
+    """Apache Hudi takes letters of any alphabet; its tables are written and checked here."""
+    evolving = Evolving(tmp_path / "unused", Types.MERGE_ON_READ, Modes.SINGLE_WRITER)
+    made = schemas.from_arrow(COLUMNS.append(pa.field("breite", pa.int32())), CONFIG.name)
+    theirs = schemas.from_avro(made.avro.replace("breite", "größe"))
+    evolving.path = tmp_path / "t"
+    opened = table.create_table(str(evolving.path), CONFIG, theirs, evolving.env)
+    evolving.table = opened.initialise_metadata(evolving.options().transaction)
+    numbers = pa.array([1], pa.int32())
+    evolving.write("w", rows(größe=numbers, more=numbers), evolving.reopened())
+    assert [(row["größe"], row["more"]) for row in evolving.now()] == [(1, 1)]
+    assert evolving.reopened().validate_metadata().is_right
+    with pytest.raises(errors.InvalidInputError, match="2 columns are named 'größe'"):
+        evolving.write("w", rows(GRÖßE=numbers), evolving.reopened())
+    with pytest.raises(errors.InvalidInputError, match="'höhe' is not a valid name"):
+        evolving.write("w", rows(höhe=numbers), evolving.reopened())
