@@ -239,6 +239,11 @@ def test_dead_writes_are_rolled_back_as_long_as_a_build_may_wait_for_them() -> N
     assert_no_failure(Scenario.BUILT_BESIDE, 50_101)
 
 
+def test_files_that_a_write_has_streamed_go_with_it_if_it_is_rolled_back() -> None:
+    """It was paused for longer than its heartbeat lasts: nothing is lost that counts."""
+    assert_no_failure(Scenario.BUILT_BESIDE, 901_041)
+
+
 def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:
     """Else that nothing is found would prove nothing."""
     builds, valued = 0, 0
