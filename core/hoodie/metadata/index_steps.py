@@ -4,6 +4,7 @@ They are of a process that executes a plan: it has the heartbeat of the indexing
 `RunIndexActionExecutor.java`; protocol.md: Indexes built beside writers.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -163,6 +164,40 @@ def columns_of(
         | {each.partition: each.column for each in found}
         | {each.partition: index_definitions.expression_text(each) for each in expressions}
     )
+
+
+def described(
+    storage: Storage, config: table_config.TableConfig, builds: Sequence[index_decisions.Build]
+) -> Mapping[str, str]:
+    """Return of what indexes of columns are that are ready, or planned, as people write it.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        builds: Pending there.
+    """
+    of_columns = (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS)
+    chosen = [
+        (config.metadata_partitions, config.statistics_columns),
+        *((each.plan.names, each.columns) for each in builds),
+    ]
+    found = {
+        name: ", ".join(columns)
+        for names, columns in chosen
+        if columns
+        for name in of_columns
+        if name in names
+    }
+    planned = (name for each in builds for name in each.plan.names)
+    for name in {*config.metadata_partitions, *planned}:
+        with contextlib.suppress(errors.FormatError, errors.UnsupportedError):
+            text = columns_of(storage, config, builds, [name]).get(name)
+            if text is None:
+                continue
+            if expression_indexes.is_one(name):
+                text = str(index_definitions.expression_of(config, name, text))
+            found[name] = text
+    return found
 
 
 def taken_over(
