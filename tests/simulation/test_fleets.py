@@ -146,7 +146,10 @@ def test_bloom_filters_are_judged() -> None:
 def test_indexes_are_built_and_judged_beside_everything_else(
     scenario: Scenario, first: int
 ) -> None:
-    """T-I06, T-I14, T-I17, T-I18, T-I20, T-I21: else that nothing is found would prove nothing."""
+    """T-I06, T-I12, T-I14, T-I17, T-I18, T-I20, T-I21.
+
+    Else that nothing is found would prove nothing.
+    """
     builds, filters, judgements = 0, 0, 0
     for seed in range(first, first + 10):
         fleet = Fleet(plan_of(scenario, seed))

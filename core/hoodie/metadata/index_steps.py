@@ -258,8 +258,9 @@ def begin(
     there = set(plan.names).intersection(config.metadata_partitions)
     if there or not config.metadata_partitions:
         raise errors.ConflictError(
-            f"the metadata table of {client.storage.uri} was made again, or dropped, since "
-            f"{opened.inflight} was planned; build the index again"
+            f"the metadata table of {client.storage.uri} was made again, or dropped, or another "
+            f"process has built its indexes, since {opened.inflight} was planned; build the index "
+            "again"
         )
     inflight = {*config.metadata_partitions_inflight, *plan.names}
     changes: dict[str, str | None] = {
