@@ -1076,6 +1076,17 @@ class Table(front.Front):
         """Return the indexes that are planned, or being built; a read each."""
         return index_steps.pending(self._storage, active.load(self._storage))
 
+    def index_columns(self, builds: Sequence[index_decisions.Build]) -> Mapping[str, str]:
+        """Return of what indexes of columns are that are ready, or planned, by name.
+
+        That is a column, a function of one, or the columns of statistics if they were chosen. What
+        is not defined in a way that is read here is left out. A read for each that is ready.
+
+        Args:
+            builds: The indexes that are planned, or being built.
+        """
+        return index_steps.described(self._storage, self.config, builds)
+
     def index_progress(
         self, builds: Iterable[index_decisions.Build]
     ) -> Mapping[str, build_progress.Progress]:

@@ -38,6 +38,17 @@ def states(hoodie: Run, table: Path) -> dict[str, str]:
     return {each["name"]: each["state"] for each in shown["indexes"]}
 
 
+def columns_shown(hoodie: Run, table: Path) -> dict[str, str | None]:
+    """Return of what indexes are, as `index status` shows it."""
+    shown = fine(hoodie("index", "status", table, "--json")).document
+    found = {each["name"]: each["of"] for each in shown["indexes"]}
+    rows = fine(hoodie("index", "status", table)).out.splitlines()
+    for name, of in found.items():
+        [row] = [each for each in rows if each.startswith(name)]
+        assert of is None or of in row
+    return found
+
+
 def test_index_is_built_shown_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
     with_metadata(hoodie, table, trips)
     assert states(hoodie, table) == {
@@ -81,6 +92,7 @@ def test_columns_of_statistics_are_chosen_and_changed(
             )
         )
         assert built.document["built"] == [STATISTICS]
+        assert columns_shown(hoodie, table)[STATISTICS] == ", ".join(chosen)
         shown = fine(hoodie("describe", table, "--spark-options", "--json", *LOCK)).document
         named = shown["options"]["hoodie.metadata.index.column.stats.column.list"]
         assert named == ",".join(chosen)
@@ -96,6 +108,7 @@ def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -
     with_metadata(hoodie, table, trips)
     fine(hoodie("index", "build", table, KEYS, *LOCK))
     assert states(hoodie, table)[KEYS] == "ready"
+    assert columns_shown(hoodie, table)[KEYS] == "the whole table"
     fine(hoodie("write", table, "--input", trips, *LOCK))
     assert "the record index of" in fine(hoodie("metadata", "validate", table)).err
     dropped = fine(hoodie("index", "drop", table, KEYS, *LOCK))
@@ -110,7 +123,7 @@ def test_record_index_of_each_partition_is_built_and_told(
     fine(hoodie(*build))
     shown = fine(hoodie("index", "status", table, "--json")).document["indexes"]
     assert [each["is_partitioned"] for each in shown if each["name"] == KEYS] == [True]
-    assert f"{KEYS}, of each partition" in fine(hoodie("index", "status", table)).out
+    assert columns_shown(hoodie, table)[KEYS] == "each partition"
     assert "all of these indexes are ready" in fine(hoodie(*build)).out
     fine(hoodie("write", table, "--input", trips, *LOCK))
     fine(hoodie("metadata", "validate", table))
@@ -133,6 +146,7 @@ def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, tri
     built = fine(hoodie("index", "build", table, *named, *LOCK, "--json")).document
     assert built["built"] == ["secondary_index_city"]
     assert states(hoodie, table)["secondary_index_city"] == "ready"
+    assert columns_shown(hoodie, table)["secondary_index_city"] == "city"
     fine(hoodie("write", table, "--input", trips, *LOCK))
     validated = fine(hoodie("metadata", "validate", table, "--json")).document
     assert validated["pairs"] == []

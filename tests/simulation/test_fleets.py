@@ -146,7 +146,10 @@ def test_bloom_filters_are_judged() -> None:
 def test_indexes_are_built_and_judged_beside_everything_else(
     scenario: Scenario, first: int
 ) -> None:
-    """T-I06, T-I14, T-I17, T-I18, T-I20, T-I21: else that nothing is found would prove nothing."""
+    """T-I06, T-I12, T-I14, T-I17, T-I18, T-I20, T-I21.
+
+    Else that nothing is found would prove nothing.
+    """
     builds, filters, judgements = 0, 0, 0
     for seed in range(first, first + 10):
         fleet = Fleet(plan_of(scenario, seed))
@@ -237,6 +240,11 @@ def test_indexes_are_published_beside_writes_of_another_engine_that_overlap(
 def test_dead_writes_are_rolled_back_as_long_as_a_build_may_wait_for_them() -> None:
     """Also for an indexer that was paused, and whose successor has ended before it."""
     assert_no_failure(Scenario.BUILT_BESIDE, 50_101)
+
+
+def test_files_that_a_write_has_streamed_go_with_it_if_it_is_rolled_back() -> None:
+    """It was paused for longer than its heartbeat lasts: nothing is lost that counts."""
+    assert_no_failure(Scenario.BUILT_BESIDE, 901_041)
 
 
 def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:

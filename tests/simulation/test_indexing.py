@@ -210,7 +210,10 @@ class At:
 
 
 def made(
-    faults: faulty_storage.Faults, kind: str, make: Callable[..., World] | None = None
+    faults: faulty_storage.Faults,
+    kind: str,
+    make: Callable[..., World] | None = None,
+    index_wait_s: int = SETTINGS.index_wait_s,
 ) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
     found = KINDS[kind]
@@ -222,6 +225,7 @@ def made(
             heartbeat_interval_ms=SETTINGS.heartbeat_interval_ms,
             heartbeat_misses_max=SETTINGS.heartbeat_misses_max,
             clock_wait_ms=SETTINGS.clock_skew_ms_max if found.is_shared else 0,
+            index_wait_s=index_wait_s,
         ),
         config=replace(found.config, properties={schedule_files.FILTERED_KEY: "true"}),
         is_lying=not found.is_shared,
@@ -459,6 +463,31 @@ def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
             world.build_index(world.writer("builder"))
         later_changes(world)
         check(world)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", ["shared-cow", "mor", "keys cow", "shared-keys-mor"])
+def test_index_that_is_asked_for_again_at_any_call_of_its_builder_is_built_once(kind: str) -> None:
+    """T-I05: one of the two builds it; the other finds it ready, or says who builds it."""
+    heard: set[str] = set()
+
+    def ask(world: World) -> None:
+        try:
+            heard.add("built" if world.build_index(world.writer("another")) else "ready")
+        except errors.ConflictError as error:
+            heard.add("builder is alive" if "builder" in str(error) else str(error))
+
+    for number in range(mutations(kind)):
+        world = made(At(number, ask), kind)
+        # By a lock that lies both may take the plan over.
+        with contextlib.suppress(errors.ConflictError) if world.is_lying else NO_CONTEXT:
+            world.build_index(world.writer("builder"))
+        ask(world)
+        later_changes(world)
+        check(world)
+    assert heard - {"built"} == {"builder is alive", "ready"}
+    # Else it does not come between the plan and its execution.
+    assert ("built" in heard) is world.is_lying
 
 
 @pytest.mark.sample(SAMPLED)
@@ -1001,6 +1030,45 @@ def test_builder_killed_while_writes_of_another_engine_overlap_is_continued(kind
         later_changes(world)
         schedule_rollback.roll_back_dead(world, world.writer("janitor"))
         check(world, builds_min=0, builds_max=2)
+    assert number
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "kind", ["shared-cow", "shared-keys-mor", "shared-values-mor", "shared-statistics-mor"]
+)
+def test_build_that_waits_in_vain_leaves_nothing_whenever_it_dies(kind: str) -> None:
+    """T-I13: a write of another engine is pending all the time, and the same command is repeated.
+
+    Writers of this project continue, and once that write is rolled back the index is built.
+    """
+    for number in itertools.count():
+        fault = faulty_storage.FaultAt("builder", number, Fault.CRASH_AFTER)
+        world = made(fault, kind, jvm_world(KINDS[kind]), index_wait_s=2)
+        engine = world.process("engine")
+        writer = world.client(engine)
+        world.write_files(writer, world.begin(writer), world.groups[:1])
+        with pytest.raises((schedule.Crash, errors.ConflictError)) as ended:
+            world.build_index(world.writer("builder"))
+        has_died = isinstance(ended.value, schedule.Crash)
+        if has_died:
+            world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+            with pytest.raises(errors.ConflictError, match="is given up after 2 s"):
+                world.build_index(world.writer("successor"))
+        assert not is_ready(world)
+        assert not is_being_built(world)
+        assert not world.timeline.pending_of(instants.Action.INDEXING)
+        assert not any(map(secondary_indexes.is_column_key, world.stored_properties()))
+        world.write(world.writer("other"), "b1")
+        with contextlib.suppress(schedule.Crash):
+            engine.crash()
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+        world.build_index(world.writer("last"))
+        later_changes(world)
+        check(world)
+        if not has_died:
+            break
     assert number
 
 

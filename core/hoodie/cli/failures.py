@@ -109,7 +109,7 @@ def of(error: BaseException) -> Failure:
             return Failure(
                 kind=error.kind,
                 message=_told(str(error)) or error.kind,
-                hint=_HINTS.get(error.kind, ""),
+                hint=_hint(error),
                 exit_code=error.exit_code,
             )
         case typer.TyperException():
@@ -146,6 +146,12 @@ def of(error: BaseException) -> Failure:
 
 def _told(message: str) -> str:
     return texts.redacted(texts.one_line(message))
+
+
+def _hint(error: errors.HoodieError) -> str:
+    """Return what may be done about an error; empty where its text says more than to retry."""
+    is_said = error.kind == errors.ConflictError.kind and "`hoodie " in str(error)
+    return "" if is_said else _HINTS.get(error.kind, "")
 
 
 def _usage_hint(error: typer.TyperException) -> str:

@@ -295,7 +295,8 @@ class _Builder:
             lifecycle.abort(client, opened)
             return before
         except _HOPELESS as error:
-            logger.warning("%s: %s is given up: %s", client.storage.uri, found.instant, error)
+            if not isinstance(error, index_sharing.WaitedInVainError):  # It says so itself.
+                logger.warning("%s: %s is given up", client.storage.uri, found.instant)
             lifecycle.abort(client, opened)
             index_dropping.give_up(client, self._target.config, found)
             raise

@@ -45,6 +45,7 @@ _OF_FILES = frozenset(
     (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS, file_statistics.BLOOM_FILTERS)
 )
 _VERSION_WITH_PARTITIONED = 9
+_PREFIXES = (secondary_indexes.PREFIX, expression_indexes.PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +238,12 @@ def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
         if name == metadata_table.FILES:
             return errors.InvalidInputError(
                 f"every metadata table has {name}: make one by `hoodie metadata init`"
+            )
+        prefix = next((each for each in _PREFIXES if name.startswith(each)), None)
+        if prefix is not None and not is_buildable(name):
+            return errors.InvalidInputError(
+                f"{name!r} is not the name of an index, expected 1 to 100 letters, digits and "
+                f"underscores after {prefix}"
             )
         if not is_buildable(name):
             return errors.InvalidInputError(

@@ -4,6 +4,7 @@ They are of a process that executes a plan: it has the heartbeat of the indexing
 `RunIndexActionExecutor.java`; protocol.md: Indexes built beside writers.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -165,6 +166,40 @@ def columns_of(
     )
 
 
+def described(
+    storage: Storage, config: table_config.TableConfig, builds: Sequence[index_decisions.Build]
+) -> Mapping[str, str]:
+    """Return of what indexes of columns are that are ready, or planned, as people write it.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        builds: Pending there.
+    """
+    of_columns = (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS)
+    chosen = [
+        (config.metadata_partitions, config.statistics_columns),
+        *((each.plan.names, each.columns) for each in builds),
+    ]
+    found = {
+        name: ", ".join(columns)
+        for names, columns in chosen
+        if columns
+        for name in of_columns
+        if name in names
+    }
+    planned = (name for each in builds for name in each.plan.names)
+    for name in {*config.metadata_partitions, *planned}:
+        with contextlib.suppress(errors.FormatError, errors.UnsupportedError):
+            text = columns_of(storage, config, builds, [name]).get(name)
+            if text is None:
+                continue
+            if expression_indexes.is_one(name):
+                text = str(index_definitions.expression_of(config, name, text))
+            found[name] = text
+    return found
+
+
 def taken_over(
     client: Client, expected: table_config.TableConfig, found: index_decisions.Build
 ) -> OpenAction | None:
@@ -223,8 +258,9 @@ def begin(
     there = set(plan.names).intersection(config.metadata_partitions)
     if there or not config.metadata_partitions:
         raise errors.ConflictError(
-            f"the metadata table of {client.storage.uri} was made again, or dropped, since "
-            f"{opened.inflight} was planned; build the index again"
+            f"the metadata table of {client.storage.uri} was made again, or dropped, or another "
+            f"process has built its indexes, since {opened.inflight} was planned; build the index "
+            "again"
         )
     inflight = {*config.metadata_partitions_inflight, *plan.names}
     changes: dict[str, str | None] = {

@@ -308,7 +308,11 @@ def _create_once(storage: Storage, instant: instants.Instant, content: bytes, pr
             ) from error
         if not is_done:
             raise
-        logger.warning("%s: %s was created though the answer was lost", storage.uri, instant)
+        if isinstance(error, errors.AlreadyExistsError) and not content:
+            # As a rule an earlier execution of the plan has left it.
+            logger.info("%s: %s was there already", storage.uri, instant)
+        else:
+            logger.warning("%s: %s was created though the answer was lost", storage.uri, instant)
 
 
 def _doubt(

@@ -48,7 +48,7 @@ class Author:
         for kind, text in (("writer", self.writer_id), ("action", self.action_id)):
             if text is not None:
                 return f"{kind} {text}"
-        return "an unnamed writer"
+        return "an unnamed process"
 
 
 def action_of(record_name: str) -> str | None:

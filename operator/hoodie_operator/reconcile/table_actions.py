@@ -114,13 +114,13 @@ def _job(
     work = service.done(me, seen, found) or service.work(me, opened.table, seen)
     if isinstance(work, Verdict):
         return work
-    waits = (
-        _withdrawn(world, me, opened.table)
-        or _unapproved(me)
-        or service.conflict(world, me, opened.table, seen)
-        or interlocks.check_alone(world, opened.table, opened.wanted, me)
-        or (admission.check(world, me) if runs.may_start(found) else None)
-    )
+    waits = _withdrawn(world, me, opened.table) or _unapproved(me)
+    if waits is None and runs.may_start(found):  # Else it waits for its user, or its time.
+        waits = (
+            service.conflict(world, me, opened.table, seen)
+            or interlocks.check_alone(world, opened.table, opened.wanted, me)
+            or admission.check(world, me)
+        )
     if waits is not None:
         return waits
     return runs.Job(

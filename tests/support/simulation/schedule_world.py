@@ -560,9 +560,20 @@ class World:
         if self.streams_keys:
             streamed = schedule_streaming.Streamed.by(writer, opened, stats)
         writer.clock.sleep_s(self.lingers_s * writer.random.uniform())
-        if streamed is not None and self._unnamed == unnamed and self._names_record_index:
+        if streamed is None or self._unnamed != unnamed or not self._names_record_index:
+            return
+        # One that was taken for dead meanwhile loses its files, and is refused when it completes.
+        if not self._is_taken_back(opened.requested_time):
             self.streamed += 1
             streamed.check(self.storage)
+
+    def _is_taken_back(self, requested_time: instants.InstantTime) -> bool:
+        """Return whether a write was rolled back, or is being."""
+        timeline = self.timeline
+        return requested_time not in timeline.pending_times or any(
+            contents.read_rollback_target(self.storage, each) == requested_time
+            for each in timeline.pending_of(instants.Action.ROLLBACK)
+        )
 
     def schedule_compaction(
         self,

@@ -31,6 +31,8 @@ class IndexRow:
         silence_ms: Since the builder's last sign of life; null for none.
         is_partitioned: Whether a record index is one of each partition; null for one that is
             missing, and for other indexes.
+        of: Of what it is: the column or function of a column, the columns that were chosen, the
+            whole table or each partition; null where that is not chosen, or not known.
         phase: What the builder does; null if it has not said so yet.
         done: Of `total`, in the units of the phase, such as files.
         total: Null if the phase has no units.
@@ -44,6 +46,7 @@ class IndexRow:
     owner: str | None = None
     silence_ms: int | None = None
     is_partitioned: bool | None = None
+    of: str | None = None
     phase: str | None = None
     done: int | None = None
     total: int | None = None
@@ -123,16 +126,28 @@ def document(
             *(name for each in builds for name in each.plan.names),
         )
     )
+    rows = (
+        _row(name, config, builds, owners, has_partitioned_record_index)
+        for name in names
+        if name != metadata_table.FILES
+    )
     return Document(
         table=uri,
-        indexes=tuple(
-            _with_progress(
-                _row(name, config, builds, owners, has_partitioned_record_index), progress
-            )
-            for name in names
-            if name != metadata_table.FILES
-        ),
+        indexes=tuple(_with_progress(replace(row, of=_kind(row)), progress) for row in rows),
     )
+
+
+def with_columns(shown: Document, columns: Mapping[str, str]) -> Document:
+    """Return the document with that of which indexes of columns are, by name."""
+    rows = (replace(each, of=columns.get(each.name, each.of)) for each in shown.indexes)
+    return replace(shown, indexes=tuple(rows))
+
+
+def _kind(row: IndexRow) -> str | None:
+    """Return of what a record index is."""
+    if row.is_partitioned is None:
+        return None
+    return "each partition" if row.is_partitioned else "the whole table"
 
 
 def _with_progress(row: IndexRow, progress: Mapping[str, build_progress.Progress]) -> IndexRow:
@@ -196,6 +211,7 @@ def grid(shown: Document) -> grids.Grid:
     return grids.Grid(
         columns=(
             grids.Column(heading="index"),
+            grids.Column(heading="of", importance=3),
             grids.Column(
                 heading="state",
                 styles={_READY: "green", _BUILDING: "yellow", _INTERRUPTED: "red"},
@@ -206,7 +222,8 @@ def grid(shown: Document) -> grids.Grid:
         ),
         rows=tuple(
             (
-                f"{each.name}, of each partition" if each.is_partitioned else each.name,
+                each.name,
+                each.of or "",
                 each.state,
                 each.instant or "",
                 "" if each.silence_ms is None else quantities.duration_text(each.silence_ms),

@@ -184,6 +184,7 @@ class Known(registry.Collector):
         yield from self._objects()
         yield from self._of_tables()
         yield self._places()
+        yield self._progress()
         depth = core.GaugeMetricFamily(
             "hudi_workqueue_depth", "Keys that are due and wait for their decision."
         )
@@ -214,6 +215,27 @@ class Known(registry.Collector):
             places.setdefault((found.key.namespace, table, found.spec.type.value), place)
         for labels, place in places.items():
             family.add_metric(labels, place)
+        return family
+
+    def _progress(self) -> core.Metric:
+        family = core.GaugeMetricFamily(
+            "hudi_action_progress_ratio",
+            "What the phase of an active TableAction has done, of 1; of several the least.",
+            labels=(*_TABLE, "type"),
+        )
+        ratios: dict[tuple[str, str, str], float] = {}
+        for found in self._store.by_key.values():
+            if not isinstance(found.spec, table_action.TableActionSpec):
+                continue
+            status = cast("table_action.TableActionStatus", found.status)
+            current = None if status.runs is None else status.runs.current
+            if current is not None and current.total:
+                spec = found.spec
+                labels = (found.key.namespace, spec.table_ref.name, spec.type.value)
+                ratio = (current.done or 0) / current.total
+                ratios[labels] = min(ratio, ratios.get(labels, ratio))
+        for place, least in ratios.items():
+            family.add_metric(place, least)
         return family
 
     def _of_tables(self) -> Iterator[core.Metric]:

@@ -80,3 +80,10 @@ def test_programs_are_told_kind_and_message() -> None:
     assert json_values.encode(document) == (
         b'{"error":{"kind":"NotFound","message":"there is no table"}}'
     )
+
+
+def test_conflict_that_says_what_to_do_has_no_other_hint() -> None:
+    """A retry of a build that waited in vain would wait again."""
+    waited = failures.of(errors.ConflictError("it is given up; roll it back by `hoodie rollback`"))
+    assert not waited.hint
+    assert failures.of(errors.ConflictError("x changed")).hint.endswith("retry the command")

@@ -316,7 +316,10 @@ REFUSALS = {
     "vector index": (("vector_index_a",), "secondary_index_NAME or expr_index_NAME"),
     "expression index": (("expr_index_a",), "expr_index_a was given no expression"),
     "secondary index": (("secondary_index_a",), "has no record_index, expected one"),
-    "secondary index of a bad name": (("secondary_index_a-b",), "is not an index that is built"),
+    "secondary index of a bad name": (
+        ("secondary_index_a-b",),
+        "expected 1 to 100 letters, digits and",
+    ),
     "no columns": ((PARTITION_STATS,), "has the columns of column_stats, which is missing"),
 }
 

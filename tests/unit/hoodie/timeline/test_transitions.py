@@ -158,6 +158,19 @@ def test_empty_file_is_ours_only_by_another_proof(fault: Fault) -> None:
         transitions.request(storage, TIME, Action.DELTA_COMMIT, b"", no)
 
 
+def test_inflight_file_of_a_dead_executor_is_no_lost_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of a plan whose execution is taken over: nothing was survived that people should hear of."""
+    storage = MemoryStorage()
+    for _ in range(2):
+        transitions.start(storage, instant(State.REQUESTED, Action.INDEXING), b"", yes)
+    assert not caplog.records
+    for _ in range(2):
+        transitions.start(storage, instant(State.REQUESTED), b"mine", no)
+    assert "answer was lost" in caplog.text
+
+
 def test_name_taken_by_another_is_a_conflict() -> None:
     storage = MemoryStorage()
     storage.create(transitions.path(instant(State.INFLIGHT)), b"theirs")

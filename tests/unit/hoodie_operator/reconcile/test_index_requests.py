@@ -370,6 +370,21 @@ def test_one_build_runs_on_a_table_at_a_time() -> None:
     assert len(here.works) == 2
 
 
+def test_build_that_waits_for_its_user_waits_for_no_other_run() -> None:
+    """It stays failed while another build runs, which it does not wait for."""
+    here = Indexed()
+    first = here.ask("first", indexes=["column_stats"])
+    failed = here.only("indexbuild")
+    here.end(here.uid(failed), "Format")
+    here.settle()
+    told = here.condition(first)
+    assert told[:2] == ("Stalled", "ActionFailed")
+    here.ask("second", indexes=["bloom_filters"])
+    assert len(here.works) == 2
+    assert here.condition(failed)[:2] == ("Failed", "RunFailed")
+    assert here.condition(first) == told
+
+
 def test_build_waits_for_another_process_and_for_builds_of_others() -> None:
     here = Indexed()
     here.see(pending=(pending("bloom_filters", is_alive=True),))

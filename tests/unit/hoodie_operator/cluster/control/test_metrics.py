@@ -112,6 +112,28 @@ def test_index_is_told_with_whether_readers_use_it() -> None:
     assert told == {"files": 1, "column_stats": 1, "bloom_filters": 0}
 
 
+def test_progress_of_an_active_action_is_told() -> None:
+    here = Flights()
+    here.add_policy()
+    here.see_table(here.table_key, [ow.commit(1), ow.commit(2)])
+    here.settle()
+    (action,) = here.compactions()
+
+    def ratios() -> list[float]:
+        name = "hudi_action_progress_ratio"
+        told = [each for each in _told(here, work_queue.WorkQueue()) if each.name == name]
+        assert all(each.labels["type"] == "Compaction" for each in told)
+        return [each.value for each in told]
+
+    assert not ratios()
+    here.progress(here.uid(action), "merging", 3, 12)
+    here.settle()
+    assert ratios() == [0.25]
+    here.end(here.uid(action))
+    here.settle()
+    assert not ratios()
+
+
 def test_lag_of_consumers_is_told() -> None:
     here = Flights()
     here.see_table(here.table_key, [ow.commit(1), ow.commit(2)])
