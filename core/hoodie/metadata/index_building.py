@@ -208,7 +208,7 @@ class _Builder:
                     self._hear(f"dropping {', '.join(old)}")
                     index_dropping.drop_by(self._client, self._target.config, old)
                 case index_decisions.Schedule(missing):
-                    self._schedule(self._first_of(missing, config, request), request)
+                    self._schedule(self._first_of(missing, config), request)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -239,7 +239,6 @@ class _Builder:
         self,
         names: Sequence[str],
         config: table_config.TableConfig,
-        request: index_decisions.Request,
     ) -> Sequence[str]:
         """Return which indexes are built first: beside writes of other engines not all together."""
         if not config.has_foreign_writers:
@@ -247,8 +246,7 @@ class _Builder:
         timeline = active.listed(self._client.storage)
         if not index_sharing.others_at_work(self._client, timeline):
             return names
-        is_partitioned = request.is_partitioned
-        return index_decisions.first_of(names, config, is_partitioned=is_partitioned)
+        return index_decisions.first_of(names, config)
 
     def _schedule(self, names: Sequence[str], request: index_decisions.Request) -> None:
         """Put a plan on the timeline, unless there is one by now."""
