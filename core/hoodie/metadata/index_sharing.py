@@ -5,7 +5,8 @@
     wait       without the lock: no write of another engine is pending
     begin      in a lock scope, if one is, and the indexes are of files, or a record index: the
                partitions are made empty, and named as inflight (`_begin`); from now on the writes
-               alone are waited for that were pending once that was done.
+               alone are waited for that were pending once that was done. A plan of which that is
+               so of some is divided
     follow     unless a write has completed that was requested later than the action: a commit
                without rows (`index_following`)
     publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
@@ -100,6 +101,10 @@ class ReadyError(errors.ConflictError):
     """Another has made a partition ready meanwhile."""
 
 
+class DividedError(errors.ConflictError):
+    """Some of the indexes need not wait for all writes of other engines: they are planned apart."""
+
+
 class _NotYetError(errors.ConflictError):
     """The partitions cannot be published in this scope.
 
@@ -171,6 +176,7 @@ class Building:
         Raises:
             WaitedInVainError: Other engines were at work all the time.
             ReadyError: Another has made a partition.
+            DividedError: Some of the indexes need not wait for all writes of other engines.
             InvalidInputError: What the indexes stand on was dropped.
             ConflictError: The table changes faster than its files can be read.
             UnsupportedError: The bloom filters are too long.
@@ -211,8 +217,11 @@ class Building:
                 return lifecycle.complete(self._client, opened, content, effects=[make])
             except _NotYetError as reason:
                 self._wait(reason, opened)
-                if reason.is_beside and begun is None and look.may_begin and has_waited:
-                    begun = self._begin(look, opened)
+                if reason.is_beside and begun is None and has_waited:
+                    if look.may_begin:
+                        begun = self._begin(look, opened)
+                    elif {*index_decisions.first_of(look.names, look.config)} != {*look.names}:
+                        raise DividedError(str(reason)) from reason
                 # A write that ends in a moment is waited for once.
                 has_waited = has_waited or reason.is_beside
 
