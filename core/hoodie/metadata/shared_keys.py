@@ -9,8 +9,8 @@
     content    in that scope: the base files, and a log with what the changes have decided
 
 A change is asked by its own files: which keys are new in a file group, and which ones it took out.
-Where a key is said to be in several file groups, or was taken out, the data are asked as they are
-then. So each key has the file group of its row, whatever order writes complete in.
+Where a key is said to be in several file groups, or was taken out, or a compaction brings it, the
+data are asked as they are then. So each key has the file group of its row, whatever order writes complete in.
 
 Memory: the base files, 7 to 27 bytes for each key, and keys that changes touched. Source: ADR 0032;
 protocol.md: Indexes built beside writers.
@@ -136,7 +136,11 @@ class SharedKeys:
             brought = keys.added.cast(pa.binary())
             rows = pa.table([brought, pa.repeat(number, len(brought))], initial_keys.LOCATED)
             added.setdefault(key_space, []).append(rows)
-            removed.setdefault(key_space, []).append(keys.removed.cast(pa.binary()))
+            gone = removed.setdefault(key_space, [])
+            gone.append(keys.removed.cast(pa.binary()))
+            if not self._config.is_copy_on_write and metadata_records.base_files([stat.path]):
+                # A compaction brings keys as of its plan, which logs on top of it may have deleted.
+                gone.append(brought)
         for key_space, tables in added.items():
             gone = pc.unique(pa.chunked_array(removed[key_space], pa.binary()))
             self._decide(snapshot, key_space, pa.concat_tables(tables), gone)
