@@ -860,7 +860,7 @@ def rows_in(part: str, numbers: range) -> pa.Table:
     return pa.Table.from_pylist([row(each, ts=9, part=part) for each in numbers], SCHEMA)
 
 
-OF_NAMES, OF_LOWER = "secondary_index_of_name", "expr_index_lower_name"
+OF_NAMES = "secondary_index_of_name"
 DEFINITIONS = Path(".hoodie") / ".index_defs" / "index.json"
 
 
@@ -901,31 +901,6 @@ def test_streaming_write_of_apache_hudi_is_not_in_a_secondary_index_that_is_defi
     where = "name = 'name 9 of 7'"
     assert judge.read(path, Query(where=where)).num_rows == 1
     assert not judge.read(path, by_metadata(where)).num_rows
-
-
-@pytest.mark.parametrize("option", [ASYNC, STREAMING], ids=["on", "on, streaming"])
-def test_write_of_apache_hudi_is_not_in_an_expression_index_that_becomes_ready_meanwhile(
-    option: Mapping[str, str], judge: Judge, tmp_path: Path
-) -> None:
-    """J20 of ADR 0053: though that was inflight, and defined, when it began."""
-    made, _, _ = RECORD_SHARED["cow"]
-    path = tmp_path / "table"
-    shared(path, made)
-    build(path, [OF_LOWER], lambda what: None, secondary={OF_LOWER: "lower(name)"})
-    name_partitions(path, "files", OF_LOWER)
-    options = {
-        **made.occ_options(filesystem_lock()),
-        **option,
-        "hoodie.metadata.index.expression.enable": "true",
-    }
-    folder = path / ".hoodie" / "metadata" / OF_LOWER
-    begun = set(folder.iterdir())
-    with in_flight(judge, path, options, Gate(path=tmp_path / "gate")):
-        name_partitions(path, f"files,{OF_LOWER}", None)
-    assert OF_LOWER in named_ready(path)
-    assert set(folder.iterdir()) == begun
-    judge.write(path, rows_of(range(20, 23), 8), options)
-    assert set(folder.iterdir()) > begun, "one that begins later is in it"
 
 
 @pytest.mark.parametrize("kind", ["mor", "cow"])
