@@ -75,7 +75,7 @@ from hoodie.transaction.client import Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
 
-_STEPS_MAX = 10
+_STEPS_MAX = 16
 _ROUNDS_MAX = 5
 
 _HOPELESS = (
@@ -169,6 +169,7 @@ class _Builder:
         self._target = target
         self._engine = engine
         self._listener = hear
+        self._is_divided = False  # Whether a plan had to wait that was of several indexes.
         self._hear = build_progress.Reporter(client.storage, client.clock, hear)
 
     def build(self, request: index_decisions.Request) -> results.IndexResult:
@@ -208,7 +209,7 @@ class _Builder:
                     self._hear(f"dropping {', '.join(old)}")
                     index_dropping.drop_by(self._client, self._target.config, old)
                 case index_decisions.Schedule(missing):
-                    self._schedule(self._first_of(missing, config, request), request)
+                    self._schedule(self._first_of(missing, config), request)
                 case index_decisions.Execute(found):
                     done = self._execute(found, done)
         raise errors.ConflictError(
@@ -235,20 +236,14 @@ class _Builder:
         if refusal is not None:
             raise refusal
 
-    def _first_of(
-        self,
-        names: Sequence[str],
-        config: table_config.TableConfig,
-        request: index_decisions.Request,
-    ) -> Sequence[str]:
+    def _first_of(self, names: Sequence[str], config: table_config.TableConfig) -> Sequence[str]:
         """Return which indexes are built first: beside writes of other engines not all together."""
         if not config.has_foreign_writers:
             return names
         timeline = active.listed(self._client.storage)
-        if not index_sharing.others_at_work(self._client, timeline):
-            return names
-        is_partitioned = request.is_partitioned
-        return index_decisions.first_of(names, config, is_partitioned=is_partitioned)
+        if self._is_divided or index_sharing.others_at_work(self._client, timeline):
+            return index_decisions.first_of(names, config)
+        return names
 
     def _schedule(self, names: Sequence[str], request: index_decisions.Request) -> None:
         """Put a plan on the timeline, unless there is one by now."""
@@ -293,6 +288,12 @@ class _Builder:
         except index_sharing.ReadyError as error:
             logger.info("%s: %s is not needed: %s", client.storage.uri, found.instant, error)
             lifecycle.abort(client, opened)
+            return before
+        except index_sharing.DividedError as error:
+            logger.info("%s: %s is divided: %s", client.storage.uri, found.instant, error)
+            lifecycle.abort(client, opened)
+            index_dropping.give_up(client, self._target.config, found)
+            self._is_divided = True
             return before
         except _HOPELESS as error:
             if not isinstance(error, index_sharing.WaitedInVainError):  # It says so itself.

@@ -558,39 +558,33 @@ def is_published(build: Build, config: table_config.TableConfig) -> bool:
     return is_by_it and set(build.plan.names) <= set(config.metadata_partitions)
 
 
-def may_begin(
-    names: Collection[str], config: table_config.TableConfig, *, is_partitioned: bool = False
-) -> bool:
+def may_begin(names: Collection[str], config: table_config.TableConfig) -> bool:
     """Return whether the partitions of a plan may be inflight while other engines write.
 
     They may if it does not matter in which order what a pending write logs is merged with what the
     build has: a record is of one file, which one write made, or all that the build has is in base
     files. While `partition_stats` is inflight, and `column_stats` not ready, no write of Apache
-    Hudi 1.2.0 completes whose option is on (ADR 0051). A record index of the whole table is alone
-    in its plan, and one of each partition gets file groups when a partition comes into being (ADR
+    Hudi 1.2.0 completes whose option is on (ADR 0051). A record index is alone in its plan (ADR
     0052).
 
     Args:
         names: The partitions.
         config: The table's configuration.
-        is_partitioned: Whether a record index is one of each partition.
     """
     if key_changes.RECORD_INDEX in names:
-        return len(names) == 1 and not is_partitioned
+        return len(names) == 1
     is_stated = file_statistics.COLUMN_STATS in config.metadata_partitions
     return _OF_FILES.issuperset(names) and (
         file_statistics.PARTITION_STATS not in names or is_stated
     )
 
 
-def first_of(
-    names: Sequence[str], config: table_config.TableConfig, *, is_partitioned: bool = False
-) -> Sequence[str]:
+def first_of(names: Sequence[str], config: table_config.TableConfig) -> Sequence[str]:
     """Return which of some indexes are built first while writes of other engines are pending.
 
     Those that need not wait for all of these to end, if there are any; those of files come first.
     """
-    found = [name for name in names if may_begin([name], config, is_partitioned=is_partitioned)]
+    found = [name for name in names if may_begin([name], config)]
     return [name for name in found if name in _OF_FILES] or found or names
 
 

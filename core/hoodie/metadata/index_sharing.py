@@ -3,9 +3,10 @@
     look       without the lock: what is in the files that a timeline counts, as base files in
                memory; then in those of changes that completed since
     wait       without the lock: no write of another engine is pending
-    begin      in a lock scope, if one is, and the indexes are of files, or a record index of the
-               whole table: the partitions are made empty, and named as inflight (`_begin`); from
-               now on the writes alone are waited for that were pending once that was done
+    begin      in a lock scope, if one is, and the indexes are of files, or a record index: the
+               partitions are made empty, and named as inflight (`_begin`); from now on the writes
+               alone are waited for that were pending once that was done. A plan of which that is
+               so of some is divided
     follow     unless a write has completed that was requested later than the action: a commit
                without rows (`index_following`)
     publish    in a lock scope in which that is still so: what is left of earlier partitions goes,
@@ -20,21 +21,23 @@ storage before.
 
 Requests under the lock: some 50; for each of the last changes one, and those of a look into its
 files; two for each write that is pending. Memory: that of the statistics and bloom filters. Source:
-ADR 0032, ADR 0051, ADR 0052; protocol.md: Indexes built beside writers.
+ADR 0032, ADR 0051 to 0053; protocol.md: Indexes built beside writers.
 """
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hoodie import errors
 from hoodie.engine import local
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
+    index_groups,
     key_footers,
     metadata_merging,
     metadata_records,
+    metadata_table,
     metadata_writing,
     snapshots,
 )
@@ -96,6 +99,10 @@ class WaitedInVainError(errors.ConflictError):
 
 class ReadyError(errors.ConflictError):
     """Another has made a partition ready meanwhile."""
+
+
+class DividedError(errors.ConflictError):
+    """Some of the indexes need not wait for all writes of other engines: they are planned apart."""
 
 
 class _NotYetError(errors.ConflictError):
@@ -169,6 +176,7 @@ class Building:
         Raises:
             WaitedInVainError: Other engines were at work all the time.
             ReadyError: Another has made a partition.
+            DividedError: Some of the indexes need not wait for all writes of other engines.
             InvalidInputError: What the indexes stand on was dropped.
             ConflictError: The table changes faster than its files can be read.
             UnsupportedError: The bloom filters are too long.
@@ -202,14 +210,18 @@ class Building:
                     index_following.follow(self._client, look.config, self._schema)
                     look.catch_up(active.listed(self._client.storage))
                 if begun is not None:
+                    look.grow()
                     look.settle()
                 self._reporter("publishing")
                 make = functools.partial(_make, self._client, look, opened, begun)
                 return lifecycle.complete(self._client, opened, content, effects=[make])
             except _NotYetError as reason:
                 self._wait(reason, opened)
-                if reason.is_beside and begun is None and look.may_begin and has_waited:
-                    begun = self._begin(look, opened)
+                if reason.is_beside and begun is None and has_waited:
+                    if look.may_begin:
+                        begun = self._begin(look, opened)
+                    elif {*index_decisions.first_of(look.names, look.config)} != {*look.names}:
+                        raise DividedError(str(reason)) from reason
                 # A write that ends in a moment is waited for once.
                 has_waited = has_waited or reason.is_beside
 
@@ -286,16 +298,21 @@ class _Look:
         slices = snapshot.newest_slices()
         columns = stored_schemas.columns_of(client.storage, self.config, self._timeline, schema)
         record_groups = index_steps.NO_RECORD_GROUPS
-        self.may_begin = index_decisions.may_begin(
-            names, self.config, is_partitioned=plan.is_partitioned
-        )
+        self.may_begin = index_decisions.may_begin(names, self.config)
         if key_changes.RECORD_INDEX in names or any(map(secondary_indexes.is_one, names)):
             record_groups = initial_keys.count_file_groups(
                 client, snapshot, engine, is_partitioned=plan.is_partitioned
             )
+        if plan.is_partitioned:
+            # Not of a partition that a pending write brings, which makes them itself.
+            paths = index_steps.partition_paths(client, self._timeline)
+            record_groups = {path: record_groups.get(path, 1) for path in paths}
         if self.may_begin and index_decisions.keeps_files(names, self.config):
             # By their number writers divide keys that have a write pending.
-            record_groups = {**record_groups, **index_steps.record_groups_of(client)}
+            there = index_steps.record_groups_of(client, is_partitioned=plan.is_partitioned)
+            record_groups = {
+                key_space: there.get(key_space, count) for key_space, count in record_groups.items()
+            }
         secondary = index_steps.secondary_of(
             client, plan, self.config, columns, record_groups.get(None, 0)
         )
@@ -462,11 +479,37 @@ class _Look:
             )
         self._keys.settle()
 
+    def grow(self, timeline: active.ActiveTimeline | None = None) -> None:
+        """Give partitions that came into being since file groups in a record index of each.
+
+        As many as there are of some by now: their writers have made them, and divide keys by that.
+
+        Args:
+            timeline: By which there are partitions; that of the last look by default.
+        """
+        if self._keys is None or not self.is_partitioned:
+            return
+        there = index_steps.record_groups_of(self._client, is_partitioned=True)
+        paths = index_steps.partition_paths(self._client, timeline or self._timeline)
+        self._keys.grow({path: there.get(path, 1) for path in paths})
+
     def groups_of(self, name: str) -> Sequence[files.FileGroupId]:
         """Return the file groups of a partition, in the order of their places."""
         if name == key_changes.RECORD_INDEX and self._keys is not None:
             return self._keys.groups
         return index_steps.groups(name)
+
+    def others(self, name: str, ids: Iterable[str]) -> Collection[str]:
+        """Return which of some file groups are not among those that a partition is made with.
+
+        Those of partitions that came into being since the last `grow` are left out.
+        """
+        found = {*ids} - {each.file_id for each in self.groups_of(name)}
+        if found and self._keys is not None and self.is_partitioned:
+            key_spaces = index_groups.of(self._client.storage, found).key_spaces
+            known = self._keys.key_spaces
+            found = {each for each in found if key_spaces.get(each) in known}
+        return found
 
     def is_redefined(self) -> bool:
         """Return whether there are statistics of other columns by now; a request if there are any.
@@ -515,10 +558,7 @@ class _Look:
         if self._keys is not None and is_begun:
             found[key_changes.RECORD_INDEX] = self._keys.whole_content()
         elif self._keys is not None:
-            paths: Sequence[str] = ()
-            if self.is_partitioned:
-                paths = index_steps.partition_paths(self._client, self._timeline)
-            found[key_changes.RECORD_INDEX] = self._keys.content(paths)
+            found[key_changes.RECORD_INDEX] = self._keys.content()
         found |= {each.definition.partition: each.content() for each in self._pairs}
         if self._has_filters:
             late = metadata_records.Changes(
@@ -616,9 +656,10 @@ def _make(
     if begun is None:
         config = _emptied(client, look, scope, config, is_ours)
         defined = index_steps.define_statistics(client.storage, config, look.since, look.wanted)
-    elif not _has_groups(client, look):
+    elif _has_other_groups(client, look):
         raise late_changes.OutdatedError("others have changed the file groups")
-    else:
+    look.grow()
+    if begun is not None:
         look.settle(shared_keys.BYTES_SETTLED_UNDER_LOCK_MAX)
     defined = {**defined, **_define_record_index(client, look, is_ours)}
     time = client.time_after(scope, true_time.Parity.EPOCH)
@@ -655,23 +696,34 @@ def _begin(
     metadata_commits.refuse_behind(client, scope)
     # What a dead builder has published has its time: from now on it is another's.
     defined: dict[str, str | None] = {table_config.METADATA_PARTITIONS_BUILT_BY_KEY: None}
-    if index_decisions.keeps_files(look.names, config) and _has_groups(client, look):
+    if index_decisions.keeps_files(look.names, config) and not _has_other_groups(client, look):
         metadata_commits.take_off_left(client, scope, look.names, is_ours)
         names_text = index_decisions.names_text({*config.metadata_partitions})
         defined[table_config.METADATA_PARTITIONS_KEY] = names_text  # Without unconfirmed ones.
-        defined |= _define_record_index(client, look, is_ours)
-        return _name(client, look, config, defined, is_ours)
-    config = _emptied(client, look, scope, config, is_ours)
-    defined |= index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    else:
+        config = _emptied(client, look, scope, config, is_ours)
+        defined |= index_steps.define_statistics(client.storage, config, look.since, look.wanted)
+    look.grow(scope.timeline)
     defined |= _define_record_index(client, look, is_ours)
-    time = client.time_after(scope, true_time.Parity.EPOCH)
-    made = {name: _empty(look.groups_of(name)) for name in look.names}
-    partition_making.make_all(client, scope, index_steps.beside(client), time, made, is_ours)
+    made = {name: content for name in look.names if (content := _unseen(client, scope, look, name))}
+    if made:
+        time = client.time_after(scope, true_time.Parity.EPOCH)
+        partition_making.make_all(client, scope, index_steps.beside(client), time, made, is_ours)
     return _name(client, look, config, defined, is_ours)
 
 
-def _empty(groups: Sequence[files.FileGroupId]) -> partition_making.Content:
-    """Return what a partition begins with that has file groups, and no records."""
+def _unseen(
+    client: Client, scope: table_lock.LockScope, look: _Look, name: str
+) -> partition_making.Content | None:
+    """Return the file groups of a partition, without records, that others do not see; a listing.
+
+    None if they see all.
+    """
+    found = metadata_table.data_files(index_steps.beside(client), name)
+    shown = metadata_commits.groups_shown(scope, found)
+    groups = [each for each in look.groups_of(name) if each.file_id not in shown]
+    if shown and not groups:
+        return None
     return partition_making.Content(bases=[None] * len(groups), groups=groups)
 
 
@@ -740,14 +792,13 @@ def _emptied(
     return config
 
 
-def _has_groups(client: Client, look: _Look) -> bool:
-    """Return whether the partitions have the file groups that they began with; a listing each."""
+def _has_other_groups(client: Client, look: _Look) -> bool:
+    """Return whether the partitions have file groups that they are not made with; a listing each.
+
+    Of a record index of each partition also if one has more that came into being since the look.
+    """
     storage = index_steps.beside(client)
-    return all(
-        metadata_writing.group_ids(storage, name)
-        == sorted(each.file_id for each in look.groups_of(name))
-        for name in look.names
-    )
+    return any(look.others(name, metadata_writing.group_ids(storage, name)) for name in look.names)
 
 
 def _name(

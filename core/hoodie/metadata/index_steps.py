@@ -679,15 +679,18 @@ def publish(
     )
 
 
-def record_groups_of(client: Client) -> RecordGroups:
-    """Return how many file groups a record index of the whole table has; a listing.
+def record_groups_of(client: Client, *, is_partitioned: bool) -> RecordGroups:
+    """Return how many file groups a record index of a kind has; a listing.
 
-    None of one of each partition, or of which some are missing.
+    Those that are missing below another are counted. None of an index of the other kind.
     """
     ids = metadata_writing.group_ids(beside(client), key_changes.RECORD_INDEX)
-    count = len(ids)
-    made = {each.file_id for each in groups(key_changes.RECORD_INDEX, {None: count})}
-    return {None: count} if ids and made == set(ids) else NO_RECORD_GROUPS
+    if not ids:
+        return NO_RECORD_GROUPS
+    found = index_groups.of(client.storage, ids)
+    if found.is_partitioned is not is_partitioned:
+        return NO_RECORD_GROUPS
+    return {key_space: 1 + max(numbers) for key_space, numbers in found.by_key_space.items()}
 
 
 def clear(

@@ -9,15 +9,15 @@
     content    in that scope: the base files, and a log with what the changes have decided
 
 A change is asked by its own files: which keys are new in a file group, and which ones it took out.
-Where a key is said to be in several file groups, or was taken out, the data are asked as they are
-then. So each key has the file group of its row, whatever order writes complete in.
+Where a key is said to be in several file groups, or was taken out, or a compaction brings it, the
+data are asked as they are then. So each key has the file group of its row, whatever order writes complete in.
 
 Memory: the base files, 7 to 27 bytes for each key, and keys that changes touched. Source: ADR 0032;
 protocol.md: Indexes built beside writers.
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from hoodie.filegroup import (
     stored_keys,
 )
 from hoodie.format import file_names, hfile_reading, record_locations
-from hoodie.metadata import initial_keys, initial_parts, partition_making
+from hoodie.metadata import index_steps, initial_keys, initial_parts, partition_making
 from hoodie.model import commits, files, instants, schemas, table_config
 from hoodie.model.key_changes import NOWHERE
 from hoodie.timeline import active
@@ -136,25 +136,48 @@ class SharedKeys:
             brought = keys.added.cast(pa.binary())
             rows = pa.table([brought, pa.repeat(number, len(brought))], initial_keys.LOCATED)
             added.setdefault(key_space, []).append(rows)
-            removed.setdefault(key_space, []).append(keys.removed.cast(pa.binary()))
+            gone = removed.setdefault(key_space, [])
+            gone.append(keys.removed.cast(pa.binary()))
+            if not self._config.is_copy_on_write and metadata_records.base_files([stat.path]):
+                # A compaction brings keys as of its plan, which logs on top of it may have deleted.
+                gone.append(brought)
         for key_space, tables in added.items():
             gone = pc.unique(pa.chunked_array(removed[key_space], pa.binary()))
             self._decide(snapshot, key_space, pa.concat_tables(tables), gone)
 
     @property
     def groups(self) -> Sequence[files.FileGroupId]:
-        """The file groups of the index, but for those of partitions that came into being since."""
+        """The file groups of the index."""
         return self._layout.groups
+
+    @property
+    def key_spaces(self) -> Collection[str | None]:
+        """The partitions that have file groups in an index of each; None for the whole table."""
+        return self._layout.places.keys()
+
+    def grow(self, record_groups: index_steps.RecordGroups) -> None:
+        """Give partitions file groups in an index of each that came into being since.
+
+        Args:
+            record_groups: How many each partition gets; of those that have some nothing changes.
+        """
+        places = self._layout.places
+        counts = {**record_groups, **{path: len(own) for path, own in places.items()}}
+        new = [path for path in counts if path not in places]
+        ordered = {path: counts[path] for path in (*places, *new)}
+        self._layout = initial_keys.Layout.of(ordered, is_partitioned=True)
+        self._bases += [None] * sum(counts[path] for path in new)
 
     @property
     def unsettled_bytes(self) -> int:
         """The length of the base files that `settle` makes again."""
-        bases = (self._bases[place] for place, _ in self._unsettled(self._layout))
+        bases = (self._bases[place] for place, _ in self._unsettled())
         return sum(len(base.content) for base in bases if base is not None)
 
     def settle(self) -> None:
         """Bring what changes have decided into the base files."""
-        for place, decided in self._unsettled(self._layout):
+        assert self._decided.keys() <= self._layout.places.keys(), "it has not grown"
+        for place, decided in self._unsettled():
             base = self._bases[place]
             older = metadata_merging.SCHEMA.empty_table()
             if base is not None:
@@ -168,10 +191,11 @@ class SharedKeys:
             self._bases[place] = metadata_writing.prepare_base(rows, now_ms)
         self._decided.clear()
 
-    def _unsettled(self, layout: initial_keys.Layout) -> Iterator[tuple[int, pa.Table]]:
+    def _unsettled(self) -> Iterator[tuple[int, pa.Table]]:
         """Yield what changes have decided by the places of file groups, as `LOCATED`."""
         for key_space, decided in self._decided.items():
-            for place, keys in layout.split(key_space, decided.column("key").combine_chunks()):
+            touched = decided.column("key").combine_chunks()
+            for place, keys in self._layout.split(key_space, touched):
                 yield place, decided.filter(pc.is_in(decided.column("key"), value_set=keys))
 
     def whole_content(self) -> partition_making.Content:
@@ -187,21 +211,10 @@ class SharedKeys:
             groups=self._layout.groups,
         )
 
-    def content(self, paths: Sequence[str]) -> partition_making.Content:
-        """Return what the index begins with, as of the last time.
-
-        Args:
-            paths: The partitions of the table, all of which have file groups in an index of each.
-        """
-        record_groups = {key_space: len(own) for key_space, own in self._layout.places.items()}
-        if self._layout.is_partitioned:
-            record_groups |= {path: 1 for path in paths if path not in record_groups}
-        layout = initial_keys.Layout.of(record_groups, is_partitioned=self._layout.is_partitioned)
-        logs = {place: self._added(decided) for place, decided in self._unsettled(layout)}
-        more = len(layout.groups) - len(self._bases)
-        return partition_making.Content(
-            bases=[*self._bases, *[None] * more], groups=layout.groups, logs=logs
-        )
+    def content(self) -> partition_making.Content:
+        """Return what the index begins with, as of the last time."""
+        logs = {place: self._added(decided) for place, decided in self._unsettled()}
+        return partition_making.Content(bases=[*self._bases], groups=self._layout.groups, logs=logs)
 
     def _touched(self, stat: commits.WriteStat) -> int:
         """Return the number of the file group that a file is of, which has its write's time now."""

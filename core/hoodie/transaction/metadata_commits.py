@@ -445,12 +445,9 @@ def _index_logs(
     """
     assert client.beside is not None, client.storage.uri
     found = list(metadata_table.data_files(client.beside, key_changes.RECORD_INDEX))
-    shown = {
-        each.group.file_id
-        for each in found
-        if _is_shown(scope, each.instant_time)
-        or (is_being_built and metadata_writing.begins_group(each))
-    }
+    shown = set(groups_shown(scope, found))
+    if is_being_built:
+        shown.update(each.group.file_id for each in filter(metadata_writing.begins_group, found))
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
     requested_ms = client.time_zone.epoch_ms(time)
@@ -463,6 +460,13 @@ def _index_logs(
                 group = files.FileGroupId(key_changes.RECORD_INDEX, file_id)
                 logs[group] = parts.get(number, metadata_records.Added())
     return logs
+
+
+def groups_shown(
+    scope: table_lock.LockScope, found: Iterable[files.BaseFile | files.LogFile]
+) -> Collection[str]:
+    """Return the ids of the file groups that readers see, of those that data files are of."""
+    return {each.group.file_id for each in found if _is_shown(scope, each.instant_time)}
 
 
 def _is_shown(scope: table_lock.LockScope, time: instants.InstantTime) -> bool:

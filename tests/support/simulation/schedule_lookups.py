@@ -391,7 +391,13 @@ class LookupWorld(World):
         )
 
     def part_of(self, key: str, source: random.Random) -> str:
-        """Return the partition of a row, which is another one for each write of the key."""
+        """Return the partition of a row, which is another one for each write of the key.
+
+        Where a record index of each is built beside writes that overlap, some bring partitions.
+        """
+        brings = self.lingers_s and self.builds_partitioned and not self.replacement_rate
+        if brings and key not in KEYS:
+            return source.choice((PARTITION, f"new-{key}"))
         if not self.config.has_global_index:
             return PARTITION
         return source.choice((PARTITION, ANOTHER_PARTITION)) if key in KEYS else PARTITION

@@ -256,6 +256,8 @@ writes."""
 
 PARTS_BUILT_FROM = 450_000
 """From this seed on these are record indexes of each partition."""
+
+
 VALUED_FROM = 500_000
 """From this seed on secondary indexes of their values, too."""
 STATISTICS_BUILT = range(600_000, 650_000)
@@ -263,8 +265,12 @@ STATISTICS_BUILT = range(600_000, 650_000)
 where other engines write."""
 
 
-KEYS_BUILT = range(900_000, 950_000)
+KEYS_BUILT = range(900_000, 1_000_000)
 """The seeds of which a record index is built where other engines write, and nothing else."""
+
+
+PARTS_BUILT = (range(PARTS_BUILT_FROM, VALUED_FROM), range(950_000, 1_000_000))
+"""The seeds of which that is one of each partition."""
 
 
 OVERLAPPING = (range(50_000, 100_000), range(640_000, 650_000), KEYS_BUILT)
@@ -292,7 +298,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
         # A build makes more calls: at the rates of others few would ever end.
         plan = replace(
             plan,
-            builds_partitioned=PARTS_BUILT_FROM <= seed < VALUED_FROM,
+            builds_partitioned=any(seed in each for each in PARTS_BUILT),
             crash_rate=plan.crash_rate / 2,
             failure_rate=plan.failure_rate / 2,
             pause_rate=plan.pause_rate / 2,

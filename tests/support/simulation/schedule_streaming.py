@@ -4,11 +4,12 @@ Such a writer opens the metadata table once its requested file is there (J1 of A
 completes by the properties as they were then. Nothing that it puts there says that it is of this
 project: its heartbeat is empty, and so is its inflight file. In a record index that they name it
 logs its keys without the lock, by a delta commit that is pending until it completes, and divides
-them by the number of file groups that there were when it wrote them (`Streamed`). All else it does
-as ours do, which in the end write the same again.
+them by the number of file groups that there were when it wrote them (`Streamed`); in an index of
+each partition it makes some of a partition that has none. All else it does as ours do, which in the
+end write the same again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
@@ -22,6 +23,9 @@ from hoodie.transaction.client import Client, OpenAction
 
 PREFIX = "wstream"
 """How the names of its processes begin."""
+
+_NEW_GROUPS = 2
+"""So many file groups it gives a new partition: by an option that is 1 by default."""
 
 
 class StreamingStorage:
@@ -94,11 +98,11 @@ class Streamed:
 
     Attributes:
         paths: Of its log files, in the metadata table.
-        ids: The file groups that it has divided its keys by.
+        ids: The file groups that it has divided its keys by, of each key space.
     """
 
     paths: Sequence[str]
-    ids: Sequence[str]
+    ids: Mapping[str | None, Sequence[str]]
 
     @classmethod
     def by(
@@ -110,10 +114,10 @@ class Streamed:
         if name not in config.metadata_partitions_kept_up:
             return None
         storage = metadata_timelines.opened(writer.storage)
-        ids = metadata_writing.group_ids(storage, name)
-        if not ids:
+        there = metadata_writing.group_ids(storage, name)
+        if not there:
             return None
-        groups = index_groups.of(writer.storage, ids)
+        groups = index_groups.of(writer.storage, there)
         time = opened.requested_time
         changes = metadata_records.Changes(written=[each for each in stats if each.keys])
         requested_ms = writer.time_zone.epoch_ms(time)
@@ -123,8 +127,14 @@ class Streamed:
         )
         transitions.start(storage, requested, b"", lambda: True)
         paths = []
+        ids: dict[str | None, Sequence[str]] = {}
         for key_space, records in located.items():
             own = groups.ids(key_space)
+            if not own:
+                own = [index_groups.file_id(key_space, number) for number in range(_NEW_GROUPS)]
+                for each in own:
+                    metadata_writing.write_empty_log(storage, files.FileGroupId(name, each), time)
+            ids[key_space] = own
             for place, part in records.split(len(own)).items():
                 stat = metadata_writing.write_log(
                     storage,
@@ -147,5 +157,9 @@ class Streamed:
         found = {info.path for info in beside.list(key_changes.RECORD_INDEX)}
         gone = set(self.paths) - found
         assert not gone, f"log files of a pending write were deleted: {sorted(gone)}"
-        ids = metadata_writing.group_ids(beside, key_changes.RECORD_INDEX)
-        assert ids == self.ids, f"there are other file groups than {self.ids}: {ids}"
+        groups = index_groups.of(
+            storage, metadata_writing.group_ids(beside, key_changes.RECORD_INDEX)
+        )
+        for key_space, own in self.ids.items():
+            ids = groups.ids(key_space)
+            assert ids == own, f"there are other file groups than {own}: {ids}"

@@ -264,7 +264,6 @@ def test_indexes_of_files_may_be_inflight_beside_writes_of_other_engines() -> No
     ):
         assert index_decisions.may_begin(names, CONFIG) is before, names
         assert index_decisions.may_begin(names, stated) is since, names
-    assert not index_decisions.may_begin([RECORD_INDEX], CONFIG, is_partitioned=True)
 
 
 def test_files_of_a_record_index_that_this_project_has_begun_stay() -> None:
@@ -283,7 +282,6 @@ def test_indexes_that_need_not_wait_are_built_first() -> None:
     assert index_decisions.first_of(wanted[1:], stated)[:1] == [PARTITION_STATS]
     of_keys = (RECORD_INDEX, "secondary_index_a")
     assert index_decisions.first_of(of_keys, stated) == [RECORD_INDEX]
-    assert index_decisions.first_of(of_keys, stated, is_partitioned=True) == of_keys
     assert index_decisions.first_of(of_keys[1:], stated) == of_keys[1:]
 
 

@@ -256,6 +256,35 @@ def test_partition_statistics_are_inflight_only_beside_ready_ones_of_files(tmp_p
     indexed.check()
 
 
+def test_plan_of_several_indexes_is_divided_once_it_has_to_wait(tmp_path: Path) -> None:
+    """ADR 0053: no write was pending when it was made, and they overlap from then on."""
+    indexed = Indexed(tmp_path / "t", CONFIG)
+    numbers = iter(range(20, 40))  # They would overlap without end.
+    pending: list[ForeignWrite] = []
+    planned: list[str] = []
+
+    def begin() -> None:
+        first = next(numbers)
+        pending.append(ForeignWrite(indexed, first, first + 1, 7))
+
+    def hear(what: str) -> None:
+        if what.startswith("planning"):
+            planned.append(what.removeprefix("planning "))
+        if what.startswith("waiting"):
+            begin()
+            pending.pop(0).complete()
+        elif not pending:
+            begin()
+
+    result = indexed.build(hear=hear)
+    assert result.built == (COLUMN_STATS, BLOOM_FILTERS, PARTITION_STATS)
+    every = f"{COLUMN_STATS}, {PARTITION_STATS}, {BLOOM_FILTERS}"
+    assert planned == [every, f"{COLUMN_STATS}, {BLOOM_FILTERS}", PARTITION_STATS]
+    for each in pending:
+        each.complete()
+    indexed.check()
+
+
 @pytest.mark.parametrize("extra", [{}, {commits.WRITE_ID_KEY: "w"}], ids=["theirs", "ours"])
 def test_plan_is_waited_for_once_another_may_execute_it(
     extra: Mapping[str, str], tmp_path: Path

@@ -839,8 +839,12 @@ class Overlapping:
             self._left.pop(0)()
 
 
+SHARED_SIMPLE = [f"{SHARED}cow", f"{SHARED}mor simple"]
+
+
 @pytest.mark.parametrize(
-    "kind", [f"{SHARED}{each}" for each in ("cow", "mor simple", "cow global")]
+    "kind",
+    [*SHARED_SIMPLE, *(each + OF_PARTITIONS for each in SHARED_SIMPLE), f"{SHARED}cow global"],
 )
 def test_writes_of_another_engine_that_overlap_without_end_do_not_hold_the_index_up(
     kind: str, tmp_path: Path
@@ -857,7 +861,8 @@ def test_writes_of_another_engine_that_overlap_without_end_do_not_hold_the_index
     assert overlapping.pending
     folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
     bases = [each.stem.rpartition("_")[2] for each in folder.glob("*.hfile")]
-    assert len(bases) == initial_keys.GROUPS_OF_TABLE[0]
+    paths = {each.partition_path for each in built.rows_located().values()}
+    assert len(bases) == len(paths) if built.is_partitioned else initial_keys.GROUPS_OF_TABLE[0]
     [time] = set(bases)
     # Those of file groups that begin are empty.
     assert {each.name.rpartition("_")[2] for each in folder.glob(f".*_{time}.log.*")} == {"0-0-0"}
@@ -865,6 +870,41 @@ def test_writes_of_another_engine_that_overlap_without_end_do_not_hold_the_index
         complete()
     built.small.table = built.opened()
     built.upsert([row("3", 6), row("14", 6)])
+    built.check(is_exact=True)
+
+
+def test_partitions_that_come_into_being_before_and_while_it_is_inflight_are_in_the_index(
+    tmp_path: Path,
+) -> None:
+    """ADR 0053: writers find file groups of each that there is, and make those of new ones."""
+    built = Building(tmp_path / "t", f"{SHARED}cow{OF_PARTITIONS}")
+    folder = tmp_path / "t" / ".hoodie" / "metadata" / RECORD_INDEX
+
+    def bring(key: str) -> None:
+        built.begin(f"jvm {key}", [row(key, 2, f"r{key}")], is_foreign=True)()
+
+    def groups_of(key: str) -> list[str]:
+        return [each.name for each in folder.glob(f".record-index-*r{key}-0000-0_*.log.*")]
+
+    def more_groups() -> None:
+        assert groups_of("12"), "it came into being before"
+        bring("13")
+        # By a writer that gives a new partition two file groups.
+        made = min(folder.glob(".record-index-*r13-0000-0_*.log.*"))
+        made.with_name(made.name.replace("r13-0000", "r13-0001")).write_bytes(made.read_bytes())
+
+    before = once("naming", lambda: bring("12"))
+    overlapping = Overlapping(built, more_groups)
+
+    def hear(what: str) -> None:
+        overlapping.hear(what)
+        before(what)
+
+    assert built.build(hear=hear).built == (RECORD_INDEX,), overlapping.heard
+    bases = [each.name for each in folder.glob("*r13-000*.hfile")]
+    assert len(bases) == 2, bases
+    for complete in overlapping.pending:
+        complete()
     built.check(is_exact=True)
 
 
