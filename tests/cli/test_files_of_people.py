@@ -41,6 +41,11 @@ def test_file_becomes_a_table_in_one_step(
     other = hoodie("write", table, people, "--create", "--record-key", "name")
     assert other.code == 24
     assert "is there, with --record-key id, not name" in other.err
+    typed = hoodie(*write, "--columns", "id string")
+    assert typed.code == 24
+    assert "is there, with column id long, not string" in typed.err
+    fine(hoodie(*write, "--columns", "id long"))
+    assert "without a column zip" in hoodie(*write, "--columns", "zip string").err
     assert fine(hoodie("check", table)).code == 0
 
 
@@ -134,12 +139,19 @@ def test_standard_input_patterns_and_tabs(
     pipe("id\nb\n")
     refused = hoodie("write", table, "-")
     assert (refused.code, "expected --format as well" in refused.err) == (20, True)
+    pipe("id,fair\nb,1\n")
+    refused = hoodie("write", table, "-", "--format", "csv")
+    assert refused.err.startswith("error: standard input: the table has no column 'fair'")
+    pipe("id,fare\na,1\nb,x\n")
+    rejects = table.parent / "rejects.csv"
+    fine(hoodie("write", table, "-", "--format", "csv", "--reject-file", rejects))
+    assert rejects.read_text().splitlines()[1].startswith("standard input,2,fare,")
     put(table.parent / "day1.tsv", "id\tcity\nc\tOslo\n")
     put(table.parent / "day2.tsv", "id\tcity\nd\tBari\n")
     fine(hoodie("write", table, table.parent / "day*.tsv"))
     rows = fine(hoodie("read", table, "--json")).rows
     assert {row["id"]: row["city"] for row in rows} == {
-        "a": "Rome",
+        "a": None,
         "c": "Oslo",
         "d": "Bari",
     }
