@@ -27,7 +27,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         # Whatever asks a module for its own names, as imports do, gets its answer at once.
         is_own = name.startswith("_")
-        guesses = None if is_own else importlib.import_module("hoodie.door.guesses")
+        guesses = None if is_own else importlib.import_module("hoodie.guesses")
         advice = "" if guesses is None else guesses.hint(name, guesses.MODULE, __all__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
     module = importlib.import_module(_HOMES[name])

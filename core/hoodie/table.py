@@ -17,8 +17,8 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from hoodie import deferred, environment, errors
-from hoodie.door import front, guesses
+from hoodie import deferred, environment, errors, guesses
+from hoodie.door import front
 from hoodie.filegroup import snapshots
 from hoodie.model import (
     instants,

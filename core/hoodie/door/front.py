@@ -15,8 +15,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from hoodie import deferred, environment, errors
-from hoodie.door import guesses
+from hoodie import deferred, environment, errors, guesses
 from hoodie.model import commits, predicates, schemas, table_config
 from hoodie.storage import protocol
 

@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hoodie import errors
-from hoodie.door import guesses, writing
+from hoodie import errors, guesses
+from hoodie.door import writing
 from hoodie.maintenance import savepoints, table_service
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.archiving import service as archiving

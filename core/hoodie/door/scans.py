@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie import deferred, errors
-from hoodie.door import filters, guesses
+from hoodie import deferred, errors, guesses
+from hoodie.door import filters
 from hoodie.engine import ahead
 from hoodie.filegroup import parquet_reading
 from hoodie.model import column_names, files, predicates, schemas

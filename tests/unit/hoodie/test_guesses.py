@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie import table
-from hoodie.door import front, guesses, inspecting, maintaining, scans
+from hoodie import guesses, table
+from hoodie.door import front, inspecting, maintaining, scans
 
 
 @pytest.fixture
