@@ -4,12 +4,14 @@ Two things that data frames have and tables do not: times in nanoseconds, which 
 where nothing is lost, and dictionaries (categories), which become their values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from hoodie import deferred, errors
+from hoodie.model import column_types
 
 with deferred.imports():
     from hoodie.door import pandas_frames
@@ -91,16 +93,50 @@ def _schema(given: object) -> pa.Schema:
     if isinstance(given, ArrowStream):
         return pa.RecordBatchReader.from_stream(given).schema
     if isinstance(given, Mapping):
-        try:
-            return pa.schema(list(given.items()))
-        except (TypeError, ValueError) as error:
-            raise errors.InvalidInputError(
-                f"schema: {error}; expected a pyarrow.Schema, or names with types of Arrow"
-            ) from error
+        return pa.schema([_field(name, kind) for name, kind in given.items()])
     raise errors.InvalidInputError(
         f"schema is of type {type(given).__name__}, expected a pyarrow.Schema, or data with "
         "__arrow_c_schema__ or __arrow_c_stream__, such as a data frame of polars or pandas"
     )
+
+
+def _field(name: object, kind: object) -> pa.Field:
+    """Return a column of a dict: its type is one of Arrow, or a name of Arrow's, or of ours."""
+    if not isinstance(name, str):
+        raise errors.InvalidInputError(f"schema: {name!r} is not a name, expected texts as names")
+    if isinstance(kind, pa.DataType):
+        return pa.field(name, kind)
+    if not isinstance(kind, str):
+        raise errors.InvalidInputError(
+            f"schema: column {name!r} has the type {kind!r}, expected one of pyarrow, such as "
+            "pa.string(), or its name"
+        )
+    try:
+        return pa.field(name, pa.type_for_alias(kind))
+    except ValueError:
+        try:
+            return pa.field(name, column_types.named(kind))
+        except errors.InvalidInputError as error:
+            raise errors.InvalidInputError(
+                f"schema: column {name!r}: {error}; or a type of pyarrow, such as "
+                "pa.timestamp('us'), or its name, such as timestamp[us]"
+            ) from error
+
+
+def check_zones(name: object, values: Iterable[object], kind: pa.DataType) -> None:
+    """Refuse times with a zone for a column of times without: Arrow would drop it.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    if not pa.types.is_timestamp(kind) or kind.tz is not None:
+        return
+    for each in values:
+        if isinstance(each, datetime) and each.tzinfo is not None:
+            raise errors.InvalidInputError(
+                f"column {name!r} is {kind}, and {each.isoformat()} has a time zone: take the zone "
+                "off the times"
+            )
 
 
 def held_type(kind: pa.DataType) -> pa.DataType:

@@ -1,7 +1,7 @@
 """Table services as people call them: `Table.maintain`. Each can be tried first, by `dry_run`."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,8 +56,14 @@ class Maintained:
 class Maintenance:
     """The services of a table, on behalf of no writer, with the lock of its writers."""
 
-    def __init__(self, job: writing.Job) -> None:
-        """Take the table."""
+    def __init__(self, renewed: Callable[[], writing.Job], job: writing.Job) -> None:
+        """Take the table.
+
+        Args:
+            renewed: Refreshes the table, and returns it as it is then.
+            job: The table.
+        """
+        self._renewed = renewed
         self._job = job
 
     def __repr__(self) -> str:
@@ -347,7 +353,7 @@ class Maintenance:
     def make_metadata_table(self, *, dry_run: bool = False) -> Maintained:
         """Make the table's metadata table: its files, and statistics of their columns.
 
-        `Table.refresh` has the table read by it.
+        The table that makes it reads by it; others that are open do after `Table.refresh`.
 
         Raises:
             AlreadyExistsError: It has one.
@@ -360,7 +366,8 @@ class Maintenance:
             summary = "would make a metadata table with statistics"
             return Maintained(service="make_metadata_table", is_dry_run=True, summary=summary)
         initialising.initialise(target, self._service, self._job.env, has_statistics=True)
-        summary = "made a metadata table with statistics; Table.refresh has this one read by it"
+        self._job = self._renewed()
+        summary = "made a metadata table with statistics"
         return Maintained(service="make_metadata_table", is_dry_run=False, summary=summary)
 
     def build_index(
@@ -386,6 +393,8 @@ class Maintenance:
             UnsupportedError: Readers of Apache Hudi would miss rows.
             ConflictError: A process that is alive builds them.
         """
+        # Its metadata table may have been made, and indexes built, since the table was opened.
+        self._job = self._renewed()
         target, service = self._job.target, self._job.writer.service_beside_writers
         request = index_decisions.Request(names, columns, secondary=secondary or {})
         refusal = index_decisions.asked_refusal(request, target.config, service.settings)
@@ -400,6 +409,7 @@ class Maintenance:
                 summary=f"would build {', '.join(new) or 'nothing'}",
             )
         done = index_building.build(target, request, service, self._job.env)
+        self._job = self._renewed()
         return Maintained(
             service="build_index",
             is_dry_run=False,
@@ -421,6 +431,7 @@ class Maintenance:
             summary = f"would drop {', '.join(there) or 'nothing'}"
             return Maintained(service="drop_index", is_dry_run=True, summary=summary)
         dropped = index_dropping.drop(target, names, self._service, self._job.env)
+        self._job = self._renewed()
         return Maintained(
             service="drop_index",
             is_dry_run=False,
