@@ -128,6 +128,19 @@ def test_columns_that_the_input_lacks_are_null(hoodie: Run, table: Path, trips: 
     assert (row["city"], row["fare"]) == ("Bari", None)
 
 
+def test_json_with_a_field_that_its_column_lacks_is_refused_by_name(
+    hoodie: Run, tmp_path: Path
+) -> None:
+    table, some = tmp_path / "t", put(tmp_path / "a.json", '{"id": 1, "s": {"a": [{"b": 1}]}}')
+    fine(hoodie("write", table, some, "--create", "--record-key", "id"))
+    for text, complaint in (
+        ('{"id": 1, "s": {"a": [], "z": 3}}', "column 's' has no field 'z'; its fields are a"),
+        ('{"id": 1, "s": {"a": [{"bb": 1}]}}', "column 's.a' has no field 'bb'; its fields are b"),
+    ):
+        refused = hoodie("write", table, put(tmp_path / "b.json", text))
+        assert (refused.code, complaint in refused.err) == (20, True), refused.err
+
+
 def test_standard_input_patterns_and_tabs(
     hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

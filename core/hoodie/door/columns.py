@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from hoodie import deferred, errors
-from hoodie.model import column_types
+from hoodie.model import column_names, column_types
 
 with deferred.imports():
     from hoodie.door import pandas_frames
@@ -123,20 +123,42 @@ def _field(name: object, kind: object) -> pa.Field:
             ) from error
 
 
-def check_zones(name: object, values: Iterable[object], kind: pa.DataType) -> None:
-    """Refuse times with a zone for a column of times without: Arrow would drop it.
+def check_kept(name: str, values: Iterable[object], kind: pa.DataType) -> None:
+    """Refuse values of which Arrow would drop a part: zones of times, and fields of dicts.
+
+    Args:
+        name: Of the column, and of fields within it.
+        values: Of Python.
+        kind: The column's.
 
     Raises:
-        InvalidInputError: There is one.
+        InvalidInputError: The column is of times without a zone, and one has a zone; or a dict has
+            a key that is no field of the column.
     """
-    if not pa.types.is_timestamp(kind) or kind.tz is not None:
-        return
-    for each in values:
-        if isinstance(each, datetime) and each.tzinfo is not None:
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        for each in values:
+            if isinstance(each, datetime) and each.tzinfo is not None:
+                raise errors.InvalidInputError(
+                    f"column {name!r} is {kind}, and {each.isoformat()} has a time zone: take the "
+                    "zone off the times"
+                )
+    elif pa.types.is_struct(kind):
+        dicts = [each for each in values if isinstance(each, Mapping)]
+        names = [each.name for each in kind]
+        for unknown in (key for each in dicts for key in each if key not in names):
             raise errors.InvalidInputError(
-                f"column {name!r} is {kind}, and {each.isoformat()} has a time zone: take the zone "
-                "off the times"
+                f"column {name!r} has no field {unknown!r}; its fields are {', '.join(names)}"
+                f"{column_names.similar(unknown, names)}"
             )
+        for each in kind:
+            check_kept(f"{name}.{each.name}", [row.get(each.name) for row in dicts], each.type)
+    elif pa.types.is_list(kind):
+        lists = [each for each in values if isinstance(each, Iterable)]
+        check_kept(name, [item for each in lists for item in each], kind.value_type)
+    elif pa.types.is_map(kind):
+        maps = [each.items() if isinstance(each, Mapping) else each for each in values]
+        pairs = [pair for each in maps if isinstance(each, Iterable) for pair in each]
+        check_kept(name, [each[-1] for each in pairs if isinstance(each, tuple)], kind.item_type)
 
 
 def held_type(kind: pa.DataType) -> pa.DataType:

@@ -102,7 +102,7 @@ def _of_lists(lists: Mapping[object, Sequence[object]], schema: pa.Schema) -> pa
         position = schema.get_field_index(name) if isinstance(name, str) else -1
         kind = schema.field(position).type if position >= 0 else None
         if kind is not None:
-            columns.check_zones(name, values, kind)
+            columns.check_kept(str(name), values, kind)
         try:
             arrays[str(name)] = pa.array(values, kind)
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:

@@ -74,6 +74,7 @@ class Maintenance:
     def _service(self) -> manager.TransactionOptions:
         return self._job.writer.service
 
+    @guesses.of_arguments()
     def compact(self, *, dry_run: bool = False) -> Maintained:
         """Merge log files into new base files: pending plans first, then one of what is due.
 
@@ -113,6 +114,7 @@ class Maintenance:
             compaction.Compaction(), self._job.target, requested_time, self._service, self._job.env
         )
 
+    @guesses.of_arguments()
     def clean(
         self,
         *,
@@ -171,6 +173,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def archive(
         self,
         *,
@@ -215,6 +218,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def roll_back(self, *, dry_run: bool = False) -> Maintained:
         """Roll back all failed writes: those whose writers are proved dead.
 
@@ -242,6 +246,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def savepoint(
         self, comment: str = "", *, instant: str | None = None, dry_run: bool = False
     ) -> Maintained:
@@ -275,6 +280,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def delete_savepoint(self, instant: str, *, dry_run: bool = False) -> Maintained:
         """Delete a savepoint; what it kept is cleaned as other files are.
 
@@ -309,6 +315,7 @@ class Maintenance:
             instants=tuple(each.requested_time for each in deleted),
         )
 
+    @guesses.of_arguments()
     def mirror(
         self,
         *,
@@ -350,6 +357,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def make_metadata_table(self, *, dry_run: bool = False) -> Maintained:
         """Make the table's metadata table: its files, and statistics of their columns.
 
@@ -370,6 +378,7 @@ class Maintenance:
         summary = "made a metadata table with statistics"
         return Maintained(service="make_metadata_table", is_dry_run=False, summary=summary)
 
+    @guesses.of_arguments()
     def build_index(
         self,
         *names: str,

@@ -370,7 +370,7 @@ def changes_of(
                 "partial updates"
             )
         kind = columns.field(name).type
-        forms.check_zones(name, (value,), kind)
+        forms.check_kept(name, (value,), kind)
         try:
             found[name] = pc.scalar(_scalar(value, kind))
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:

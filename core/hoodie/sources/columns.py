@@ -85,6 +85,25 @@ def check_known(chosen: Mapping[str, str], schema: pa.Schema, origin: str) -> No
             raise unknown(name, schema, origin)
 
 
+def foreign_field(name: str, found: pa.DataType, kind: pa.DataType) -> str | None:
+    """Return what is wrong with a value that has a field which its column does not have."""
+    if pa.types.is_list(found) and pa.types.is_list(kind):
+        return foreign_field(name, found.value_type, kind.value_type)
+    if not (pa.types.is_struct(found) and pa.types.is_struct(kind)):
+        return None
+    names = [each.name for each in kind]
+    for each in found:
+        if each.name not in names:
+            return (
+                f"column {name!r} has no field {each.name!r}; its fields are {', '.join(names)}"
+                f"{column_names.similar(each.name, names)}"
+            )
+        wrong = foreign_field(f"{name}.{each.name}", each.type, kind.field(each.name).type)
+        if wrong is not None:
+            return wrong
+    return None
+
+
 def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputError:
     """Return the error of a column that the table has not, and that this input cannot add."""
     return errors.InvalidInputError(

@@ -521,6 +521,11 @@ def _explained(
         known = {key: name for name, key in keys.items() if key in present}
         if foreign := [name for name in parsed.column_names if name not in known]:
             return columns.unknown(foreign[0], schema, origin)
+        for key, name in known.items():
+            kind = schema.field(name).type
+            wrong = columns.foreign_field(name, parsed.schema.field(key).type, kind)
+            if wrong is not None:
+                return errors.InvalidInputError(f"{origin}: {wrong}")
         data = _renamed(parsed, {name: key for key, name in known.items()})
         casting.cast(data, schema, origin, first_row=first_row)
     except errors.InvalidInputError as misfit:

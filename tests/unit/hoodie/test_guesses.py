@@ -71,6 +71,8 @@ def test_name_that_others_have_is_answered_with_ours(
         ("trips.upsert([], join_cols=['id'])", "matched by the table's record key"),
         ("trips.dataset(columns=['id'])", "scan(columns, where).dataset()"),
         ("trips.schema()", "schema.arrow is the schema as pyarrow has it"),
+        ("trips.maintain.clean(retention_hours=1)", "expected keep_hours="),
+        ("trips.maintain.compact(dryrun=True)", "did you mean dry_run=?"),
         ("trips.metadata()", "inspect.timeline() has what writes say of themselves"),
         ("trips.scan().to_duckdb(table_name='t')", "expected name="),
         ("pickle.dumps(trips)", "pickle its uri, or its dataset()"),

@@ -137,6 +137,36 @@ def test_pandas_columns_without_a_value_are_of_any_type(trips: hoodie.Table) -> 
     assert row == {"id": "1", "city": None, "n": None, "f": None, "at": None}
 
 
+NESTED = {
+    "id": pa.string(),
+    "s": pa.struct([("a", pa.int32()), ("at", pa.timestamp("us"))]),
+    "l": pa.list_(pa.struct([("b", pa.int32())])),
+    "m": pa.map_(pa.string(), pa.struct([("c", pa.int32())])),
+}
+
+
+def test_what_arrow_would_drop_of_dicts_is_refused(tmp_path: Path) -> None:
+    nested = hoodie.create_table(tmp_path / "n", NESTED, "id", foreign_writers=False)
+    fine = {"id": "1", "s": {"a": 1}, "l": [{"b": 2}, None], "m": {"k": {"c": 3}}}
+    for wrong, complaint in (
+        ({"s": {"a": 1, "z": 2}}, "column 's' has no field 'z'; its fields are a, at"),
+        ({"s": {"at": ZONE_TIME}}, "column 's.at' is timestamp[us], and 2026-01-01T12:00:00+00:00"),
+        ({"l": [{"b": 1}, {"B": 1}]}, "column 'l' has no field 'B'; its fields are b; did you"),
+        ({"m": {"k": {"d": 1}}}, "column 'm' has no field 'd'; its fields are c"),
+        ({"m": [[1, 2]]}, "column 'm' has a value that is not map"),
+        ({"m": 3}, "column 'm' has a value that is not map"),
+        ({"l": 3}, "column 'l' has a value that is not list"),
+        ({"s": 3}, "column 's' has a value that is not struct"),
+        ({"m": [("k", {"d": 1})]}, "column 'm' has no field 'd'; its fields are c"),
+    ):
+        with pytest.raises(errors.InvalidInputError, match=re.escape(complaint)):
+            nested.upsert([fine, {**fine, **wrong}])
+    nested.upsert([fine, {"id": "2", "s": None, "l": None, "m": [("k", {"c": 3})]}])
+    first, second = rows_of(nested)
+    assert first["l"] == [{"b": 2}, None]
+    assert first["m"] == second["m"] == [("k", {"c": 3})]
+
+
 def test_no_rows_are_no_commit(trips: hoodie.Table) -> None:
     assert trips.upsert(arrow().slice(0, 0)).instant is None
     assert trips.upsert([]).instant is None
