@@ -141,6 +141,21 @@ def test_json_with_a_field_that_its_column_lacks_is_refused_by_name(
         assert (refused.code, complaint in refused.err) == (20, True), refused.err
 
 
+def test_files_in_other_forms_are_refused_with_the_option_that_reads_them(
+    hoodie: Run, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    fine(hoodie("create", table, "--columns", "id long, fare double, day date", "--record-key=id"))
+    for text, complaint in (
+        ("id;fare\n1;2\n", "if ';' is the delimiter, say so by --delimiter ';'"),
+        ("id;fare\n1;2,5\n", "Expected 1 columns, got 2: 1;2,5; if another character than a"),
+        ('id,fare\n1,"2,5"\n', "has the value '2,5' in row 1, expected one of type double; of"),
+        ("id,day\n1,31.12.1999\n", "other forms are read by --date-format, such as %d.%m.%Y"),
+    ):
+        refused = hoodie("write", table, put(tmp_path / "a.csv", text))
+        assert (refused.code, complaint in refused.err) == (20, True), refused.err
+
+
 def test_standard_input_patterns_and_tabs(
     hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

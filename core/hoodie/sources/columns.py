@@ -1,5 +1,6 @@
 """Which columns of an input become which columns of the table."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +9,9 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import column_names, settings
+
+DELIMITERS = re.compile(r"[;|\t]")
+"""Characters in the name of a column that may divide several."""
 
 
 def choose(
@@ -106,6 +110,11 @@ def foreign_field(name: str, found: pa.DataType, kind: pa.DataType) -> str | Non
 
 def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputError:
     """Return the error of a column that the table has not, and that this input cannot add."""
+    if (found := DELIMITERS.search(name)) is not None:
+        return errors.InvalidInputError(
+            f"{origin}: the table has no column {name!r}; if {found[0]!r} is the delimiter, say so "
+            f"by --delimiter {found[0]!r}"
+        )
     return errors.InvalidInputError(
         f"{origin}: the table has no column {name!r}; its columns are "
         f"{column_names.listed(schema.names)}{column_names.similar(name, schema.names)}; "
