@@ -83,7 +83,7 @@ class TableSchema:
         Raises:
             TypeError: Always.
         """
-        raise TypeError("schema is no method: schema.arrow is the schema as pyarrow has it")
+        raise TypeError("schema is an attribute: schema.arrow is the schema as pyarrow has it")
 
 
 def from_avro(avro_json: str) -> TableSchema:
