@@ -49,7 +49,7 @@ class OptionsOnce(core.TyperCommand):
             BadParameter: An option is given twice.
         """
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for each in order:
+        for each in () if ctx.resilient_parsing else order:  # As for completion.
             if isinstance(each, core.TyperOption) and _is_single(each) and order.count(each) > 1:
                 listed = ", with commas between names" if "[," in (each.metavar or "") else ""
                 raise typer.BadParameter(

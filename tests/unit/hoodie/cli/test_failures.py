@@ -114,6 +114,12 @@ def test_an_option_that_is_given_twice_is_not_taken_once(
     assert capsys.readouterr().err.splitlines()[0].endswith(message)
 
 
+def test_an_option_that_is_given_twice_is_completed() -> None:
+    read = program.parser("read").commands["read"]
+    argv = ["t", "--where", "a=1", "--where", "b"]
+    assert read.make_context("read", argv, resilient_parsing=True).params["where"] == "b"
+
+
 def test_anything_else_is_a_bug_with_its_traceback() -> None:
     try:
         raise RuntimeError("oops at s3://id:secret@bucket")  # noqa: TRY301 - it needs a traceback
