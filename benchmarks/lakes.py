@@ -383,6 +383,8 @@ def main() -> None:
         repeat=arguments.repeat,
         **versions(),
     )
+    if left_out := [SIDES[side] for side in SIDES if side not in sides]:
+        head += f"\nLeft out of this run, by `--only`: {', '.join(left_out)}.\n"
     text = head + "".join(page(bench, inputs, sides, arguments.repeat))
     text += f"\n## Imports\n\n{imports(arguments.repeat, limits)}"
     arguments.results.write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ What `__init__.pyi` names is here, and imported once it is asked for.
 """
 
 import importlib
+import sys
 from typing import Final
 
 _HOMES: Final = {
@@ -27,13 +28,25 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         # Whatever asks a module for its own names, as imports do, gets its answer at once.
         is_own = name.startswith("_")
-        guesses = None if is_own else importlib.import_module("hoodie.door.guesses")
+        guesses = None if is_own else importlib.import_module("hoodie.guesses")
         advice = "" if guesses is None else guesses.hint(name, guesses.MODULE, __all__)
+        if advice and _is_imported_by_name():
+            # Python has a sentence of its own in place of an AttributeError's.
+            raise ImportError(
+                f"cannot import name {name!r} from {__name__!r}{advice}", name=__name__
+            )
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{advice}")
     module = importlib.import_module(_HOMES[name])
     found: object = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
     globals()[name] = found
     return found
+
+
+def _is_imported_by_name() -> bool:
+    """Return whether the module is asked for a name by `from hoodie import NAME`."""
+    frame = sys._getframe(2)
+    operation = frame.f_code.co_code[frame.f_lasti]
+    return bool(operation == importlib.import_module("opcode").opmap["IMPORT_FROM"])
 
 
 def __dir__() -> list[str]:

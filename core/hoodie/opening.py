@@ -7,8 +7,7 @@ a configuration already.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
-from hoodie import deferred, environment, errors, table
-from hoodie.door import guesses
+from hoodie import deferred, environment, errors, guesses, table
 from hoodie.model import change_data as change_logs
 from hoodie.model import schemas, table_config
 

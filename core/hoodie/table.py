@@ -17,8 +17,8 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from hoodie import deferred, environment, errors
-from hoodie.door import front, guesses
+from hoodie import deferred, environment, errors, guesses
+from hoodie.door import front
 from hoodie.filegroup import snapshots
 from hoodie.model import (
     instants,
@@ -235,6 +235,7 @@ class Table(front.Front):
             return False
         return index_definitions.is_partitioned(self._storage)
 
+    @guesses.of_arguments("inspect.timeline() has what writes say of themselves, config the table")
     def metadata(
         self, wanted: Sequence[instants.Instant]
     ) -> Mapping[instants.Instant, commits.CommitMetadata]:
@@ -562,7 +563,7 @@ class Table(front.Front):
     @guesses.of_arguments("key is that of one row; inspect.timeline() has the history of the table")
     def history(
         self,
-        key: str | Mapping[str, object],
+        key: object,
         *,
         partition: str | None = None,
         since: travel.Given | None = None,
@@ -575,7 +576,8 @@ class Table(front.Front):
         cannot be read any more is said there, with its reason, and is no error.
 
         Args:
-            key: The record key as meta columns have it, or the values of the key fields by name.
+            key: The record key as meta columns have it, if it is a text; else the value of the key
+                field, or a dict of the values of the key fields by name.
             partition: Path of the partition that the row is in; None to look into all.
             since: An instant or a time after which it begins; None for the first write.
             until: The last one that it has; None for the newest.
@@ -586,10 +588,8 @@ class Table(front.Front):
             NotFoundError: A column is named that the table has not.
             ConflictError: A write was rolled back while this looked.
         """
-        if isinstance(key, Mapping):
-            key = keys.of_values(key, self.config, self.schema.arrow)
         wanted = row_history.Wanted(
-            key=key,
+            key=keys.given(key, self.config, self.schema.arrow),
             partition_path=partition,
             since=positions.BEGINNING if since is None else self._time_of(since),
             until=None if until is None else self._time_of(until),

@@ -70,7 +70,7 @@ def parser(wanted: str | None) -> core.TyperGroup:
     for name, summary in COMMANDS.items():
         run = _load(name) if name == wanted else _listed_only
         told = command.reflowed(inspect.getdoc(run) or "")
-        app.command(name, short_help=summary, help=told)(run)
+        app.command(name, cls=command.OptionsOnce, short_help=summary, help=told)(run)
     return command.group(app)
 
 

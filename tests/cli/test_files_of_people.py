@@ -41,6 +41,11 @@ def test_file_becomes_a_table_in_one_step(
     other = hoodie("write", table, people, "--create", "--record-key", "name")
     assert other.code == 24
     assert "is there, with --record-key id, not name" in other.err
+    typed = hoodie(*write, "--columns", "id string")
+    assert typed.code == 24
+    assert "is there, with column id long, not string" in typed.err
+    fine(hoodie(*write, "--columns", "id long"))
+    assert "without a column zip" in hoodie(*write, "--columns", "zip string").err
     assert fine(hoodie("check", table)).code == 0
 
 
@@ -123,6 +128,34 @@ def test_columns_that_the_input_lacks_are_null(hoodie: Run, table: Path, trips: 
     assert (row["city"], row["fare"]) == ("Bari", None)
 
 
+def test_json_with_a_field_that_its_column_lacks_is_refused_by_name(
+    hoodie: Run, tmp_path: Path
+) -> None:
+    table, some = tmp_path / "t", put(tmp_path / "a.json", '{"id": 1, "s": {"a": [{"b": 1}]}}')
+    fine(hoodie("write", table, some, "--create", "--record-key", "id"))
+    for text, complaint in (
+        ('{"id": 1, "s": {"a": [], "z": 3}}', "column 's' has no field 'z'; its fields are a"),
+        ('{"id": 1, "s": {"a": [{"bb": 1}]}}', "column 's.a' has no field 'bb'; its fields are b"),
+    ):
+        refused = hoodie("write", table, put(tmp_path / "b.json", text))
+        assert (refused.code, complaint in refused.err) == (20, True), refused.err
+
+
+def test_files_in_other_forms_are_refused_with_the_option_that_reads_them(
+    hoodie: Run, tmp_path: Path
+) -> None:
+    table = tmp_path / "t"
+    fine(hoodie("create", table, "--columns", "id long, fare double, day date", "--record-key=id"))
+    for text, complaint in (
+        ("id;fare\n1;2\n", "if ';' is the delimiter, say so by --delimiter ';'"),
+        ("id;fare\n1;2,5\n", "Expected 1 columns, got 2: 1;2,5; if another character than a"),
+        ('id,fare\n1,"2,5"\n', "has the value '2,5' in row 1, expected one of type double; of"),
+        ("id,day\n1,31.12.1999\n", "other forms are read by --date-format, such as %d.%m.%Y"),
+    ):
+        refused = hoodie("write", table, put(tmp_path / "a.csv", text))
+        assert (refused.code, complaint in refused.err) == (20, True), refused.err
+
+
 def test_standard_input_patterns_and_tabs(
     hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,12 +167,19 @@ def test_standard_input_patterns_and_tabs(
     pipe("id\nb\n")
     refused = hoodie("write", table, "-")
     assert (refused.code, "expected --format as well" in refused.err) == (20, True)
+    pipe("id,fair\nb,1\n")
+    refused = hoodie("write", table, "-", "--format", "csv")
+    assert refused.err.startswith("error: standard input: the table has no column 'fair'")
+    pipe("id,fare\na,1\nb,x\n")
+    rejects = table.parent / "rejects.csv"
+    fine(hoodie("write", table, "-", "--format", "csv", "--reject-file", rejects))
+    assert rejects.read_text().splitlines()[1].startswith("standard input,2,fare,")
     put(table.parent / "day1.tsv", "id\tcity\nc\tOslo\n")
     put(table.parent / "day2.tsv", "id\tcity\nd\tBari\n")
     fine(hoodie("write", table, table.parent / "day*.tsv"))
     rows = fine(hoodie("read", table, "--json")).rows
     assert {row["id"]: row["city"] for row in rows} == {
-        "a": "Rome",
+        "a": None,
         "c": "Oslo",
         "d": "Bari",
     }

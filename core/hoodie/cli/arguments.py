@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-_FLAGS = frozenset(("--json", "-h", "--help", "--no-header", "--create"))
+_FLAGS = frozenset(("--json", "-h", "--help", "--no-header", "--create", "--count"))
+"""Options of `write` that have no value."""
 _COMPLETE = "_HOODIE_COMPLETE"
 _INPUT = "--input"
 _STANDARD_INPUT = "-"

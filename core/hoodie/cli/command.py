@@ -4,7 +4,7 @@ import importlib.metadata
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import typer
 from typer import core, main, models
@@ -34,6 +34,32 @@ class Command:
     def epilog(self) -> str:
         """What the help ends with, as typer takes it."""
         return reflowed(self.examples)
+
+
+class OptionsOnce(core.TyperCommand):
+    """A command that takes an option once, unless it is one of many values.
+
+    Typer takes the last of them: of `--record-key id --record-key day` it would drop the first.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - private
+        """Parse the arguments.
+
+        Raises:
+            BadParameter: An option is given twice.
+        """
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for each in () if ctx.resilient_parsing else order:  # As for completion.
+            if isinstance(each, core.TyperOption) and _is_single(each) and order.count(each) > 1:
+                listed = ", with commas between names" if "[," in (each.metavar or "") else ""
+                raise typer.BadParameter(
+                    f"{each.opts[0]} is given {order.count(each)} times, expected once{listed}"
+                )
+        return super().parse_args(ctx, args)
+
+
+def _is_single(option: core.TyperOption) -> bool:
+    return not (option.multiple or option.is_flag)
 
 
 def group(app: typer.Typer) -> core.TyperGroup:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import typer
 
 from hoodie import errors
-from hoodie.cli import texts
+from hoodie.cli import guesses, texts
 
 EXIT_INTERRUPTED = 130
 """As shells say it of a process that SIGINT ended."""
@@ -57,6 +57,7 @@ _PARSER_WORDS = tuple(
     )
 )
 """How the library that parses values says what is wrong, and how we do."""
+_NO_COMMAND = re.compile(r"No such command '(.*?)'\.")
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -115,7 +116,7 @@ def of(error: BaseException) -> Failure:
         case typer.TyperException():
             return Failure(
                 kind="Usage",
-                message=_told(_usage_text(error.format_message())),
+                message=_told(_usage_text(error)),
                 hint=_usage_hint(error),
                 exit_code=errors.EXIT_USAGE,
             )
@@ -160,8 +161,18 @@ def _usage_hint(error: typer.TyperException) -> str:
     return f"run `{context.command_path} --help` for usage" if context is not None else ""
 
 
-def _usage_text(message: str) -> str:
+def _usage_text(error: typer.TyperException) -> str:
     """Return a usage error in plain words, without those of the parser's own types."""
+    message = error.format_message()
+    # Typer has the classes of these errors in a package of its own, and names none of them.
+    command = getattr(getattr(error, "ctx", None), "command", None)
+    if (option := getattr(error, "option_name", None)) is not None and command is not None:
+        known = [name for each in command.params for name in each.opts if name.startswith("-")]
+        found = guesses.meant(option, guesses.OPTIONS, known)
+        return f"No such option: {option}" + (f"; did you mean {found}?" if found else "")
+    if (missing := _NO_COMMAND.match(message)) is not None and command is not None:
+        found = guesses.meant(missing[1], guesses.COMMANDS, command.commands)
+        return missing[0] + (f" Did you mean {found!r}?" if found else "")
     for pattern, plain in _PARSER_WORDS:
         message = pattern.sub(plain, message)
     return message

@@ -33,6 +33,7 @@ class FormatName(enum.Enum):
 
 
 STANDARD_INPUT = "-"
+_KEPT_AS = "standard-input"
 
 _FORMATS = {
     ".csv": input_sources.SourceFormat.CSV,
@@ -96,13 +97,25 @@ def local(files: Sequence[str], reading: Reading) -> Iterator[list[str]]:
     if reading.format is None:
         raise errors.InvalidInputError("standard input has no name: expected --format as well")
     with tempfile.TemporaryDirectory(prefix="hoodie-") as folder:
-        kept = Path(folder) / "standard-input"
+        kept = Path(folder) / _KEPT_AS
         try:
             with kept.open("wb") as stream:
                 shutil.copyfileobj(sys.stdin.buffer, stream)
         except OSError as error:
             raise errors.StorageError(f"standard input: {error.strerror or error}") from error
-        yield [str(kept) if name == STANDARD_INPUT else name for name in names]
+        try:
+            yield [str(kept) if name == STANDARD_INPUT else name for name in names]
+        except errors.HoodieError as error:
+            # The file that keeps it is gone when the message is read.
+            error.args = tuple(
+                str(each).replace(str(kept), title(str(kept))) for each in error.args
+            )
+            raise
+
+
+def title(file: str) -> str:
+    """Return what a file is called where people read it: standard input is no file to them."""
+    return "standard input" if Path(file).name == _KEPT_AS else file
 
 
 def _matches(file: str) -> list[str]:

@@ -156,6 +156,7 @@ def parser(wanted: str | None) -> core.TyperGroup:
         found = _load(name) if name == wanted else command.Command(run=_listed_only)
         app.command(
             name,
+            cls=command.OptionsOnce,
             help=found.help(summary),
             short_help=summary,
             epilog=found.epilog,

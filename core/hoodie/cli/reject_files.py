@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from hoodie import errors
+from hoodie.cli import inputs
 
 _HEAD = ("file", "row", "column", "problem", "line")
 
@@ -82,7 +83,8 @@ class RejectFile:
             if self._stream is None:
                 self._stream = self._path.open("x", encoding="utf-8", newline="")
                 csv.writer(self._stream).writerow(_HEAD)
-            csv.writer(self._stream).writerow((file, number + 1, column, problem, line))
+            row = (inputs.title(file), number + 1, column, problem, line)
+            csv.writer(self._stream).writerow(row)
         except OSError as error:
             raise errors.StorageError(f"rejects {self._path}: {error.strerror or error}") from error
         self.count += 1

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
+import pyarrow as pa
 import typer
 
 from hoodie import environment, errors, table
@@ -111,7 +113,8 @@ def target(
 
     Raises:
         NotFoundError: There is no table, and none is to be made.
-        ConfigurationError: The table that is there has other keys or partitions than the wish.
+        ConfigurationError: The table that is there has other keys, partitions or columns than the
+            wish.
         InvalidInputError: The input has no columns that a table can have.
     """
     try:
@@ -121,7 +124,7 @@ def target(
             raise
     else:
         if wanted is not None:
-            _check(there.config, wanted)
+            _check(there, wanted)
         return Target(uri=uri, config=there.config, schema=there.schema, there=there)
     display.phase("looking at the input")
     types = column_types.columns(wanted.types) if wanted.types is not None else {}
@@ -143,13 +146,33 @@ def target(
     return Target(uri=uri, config=config, schema=schema, there=None, notes=found.notes)
 
 
-def _check(config: table_config.TableConfig, wanted: Wish) -> None:
+def _check(there: table.Table, wanted: Wish) -> None:
+    config = there.config
     for option, has, wants in (
         ("--record-key", config.record_key_fields, wanted.record_key),
         ("--partition-by", config.partition_fields, wanted.partition_by),
     ):
         if tuple(has) != wants:
-            raise errors.ConfigurationError(
-                f"table {config.name!r} is there, with {option} {','.join(has) or '(none)'}, not "
-                f"{','.join(wants) or '(none)'}: write without --create, or name another table"
-            )
+            _refuse(config, f"with {option} {_listed(has)}, not {_listed(wants)}")
+    columns = there.schema.arrow
+    types = column_types.columns(wanted.types) if wanted.types is not None else {}
+    for name, kind in types.items():
+        if name not in columns.names:
+            _refuse(config, f"without a column {name}")
+        elif columns.field(name).type != kind:
+            has_type = columns.field(name).type
+            _refuse(config, f"with column {name} {_type_name(has_type)}, not {_type_name(kind)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ",".join(names) or "(none)"
+
+
+def _type_name(kind: pa.DataType) -> str:
+    return column_types.name_of(kind) or str(kind)
+
+
+def _refuse(config: table_config.TableConfig, reason: str) -> NoReturn:
+    raise errors.ConfigurationError(
+        f"table {config.name!r} is there, {reason}: write without --create, or name another table"
+    )

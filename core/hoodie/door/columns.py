@@ -4,12 +4,14 @@ Two things that data frames have and tables do not: times in nanoseconds, which 
 where nothing is lost, and dictionaries (categories), which become their values.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from hoodie import deferred, errors
+from hoodie.model import column_names, column_types
 
 with deferred.imports():
     from hoodie.door import pandas_frames
@@ -91,16 +93,72 @@ def _schema(given: object) -> pa.Schema:
     if isinstance(given, ArrowStream):
         return pa.RecordBatchReader.from_stream(given).schema
     if isinstance(given, Mapping):
-        try:
-            return pa.schema(list(given.items()))
-        except (TypeError, ValueError) as error:
-            raise errors.InvalidInputError(
-                f"schema: {error}; expected a pyarrow.Schema, or names with types of Arrow"
-            ) from error
+        return pa.schema([_field(name, kind) for name, kind in given.items()])
     raise errors.InvalidInputError(
         f"schema is of type {type(given).__name__}, expected a pyarrow.Schema, or data with "
         "__arrow_c_schema__ or __arrow_c_stream__, such as a data frame of polars or pandas"
     )
+
+
+def _field(name: object, kind: object) -> pa.Field:
+    """Return a column of a dict: its type is one of Arrow, or a name of Arrow's, or of ours."""
+    if not isinstance(name, str):
+        raise errors.InvalidInputError(f"schema: {name!r} is not a name, expected texts as names")
+    if isinstance(kind, pa.DataType):
+        return pa.field(name, kind)
+    if not isinstance(kind, str):
+        raise errors.InvalidInputError(
+            f"schema: column {name!r} has the type {kind!r}, expected one of pyarrow, such as "
+            "pa.string(), or its name"
+        )
+    try:
+        return pa.field(name, pa.type_for_alias(kind))
+    except ValueError:
+        try:
+            return pa.field(name, column_types.named(kind))
+        except errors.InvalidInputError as error:
+            raise errors.InvalidInputError(
+                f"schema: column {name!r}: {error}; or a type of pyarrow, such as "
+                "pa.timestamp('us'), or its name, such as timestamp[us]"
+            ) from error
+
+
+def check_kept(name: str, values: Iterable[object], kind: pa.DataType) -> None:
+    """Refuse values of which Arrow would drop a part: zones of times, and fields of dicts.
+
+    Args:
+        name: Of the column, and of fields within it.
+        values: Of Python.
+        kind: The column's.
+
+    Raises:
+        InvalidInputError: The column is of times without a zone, and one has a zone; or a dict has
+            a key that is no field of the column.
+    """
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        for each in values:
+            if isinstance(each, datetime) and each.tzinfo is not None:
+                raise errors.InvalidInputError(
+                    f"column {name!r} is {kind}, and {each.isoformat()} has a time zone: take the "
+                    "zone off the times"
+                )
+    elif pa.types.is_struct(kind):
+        dicts = [each for each in values if isinstance(each, Mapping)]
+        names = [each.name for each in kind]
+        for unknown in (key for each in dicts for key in each if key not in names):
+            raise errors.InvalidInputError(
+                f"column {name!r} has no field {unknown!r}; its fields are {', '.join(names)}"
+                f"{column_names.similar(unknown, names)}"
+            )
+        for each in kind:
+            check_kept(f"{name}.{each.name}", [row.get(each.name) for row in dicts], each.type)
+    elif pa.types.is_list(kind):
+        lists = [each for each in values if isinstance(each, Iterable)]
+        check_kept(name, [item for each in lists for item in each], kind.value_type)
+    elif pa.types.is_map(kind):
+        maps = [each.items() if isinstance(each, Mapping) else each for each in values]
+        pairs = [pair for each in maps if isinstance(each, Iterable) for pair in each]
+        check_kept(name, [each[-1] for each in pairs if isinstance(each, tuple)], kind.item_type)
 
 
 def held_type(kind: pa.DataType) -> pa.DataType:

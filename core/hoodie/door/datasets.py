@@ -5,8 +5,9 @@ fragments, which are file slices here, and reads them in parallel. Both drop the
 have pushed, so the whole filter is applied to merged rows. Below the merge go conditions on keys
 and partitions alone: of another column a log file may change the value.
 
-The classes are subclasses for the sake of `isinstance`; there is no dataset of Arrow's C++ inside.
-What would need one works on rows in memory, or is refused.
+The classes are subclasses for the sake of `isinstance`. What needs a dataset of Arrow's C++ works
+on rows in memory, or is refused: the one that is inside has a file that is not there, whose name
+says so, since without one the process would die of a segmentation fault.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
+from pyarrow import dataset, fs
 
 from hoodie import errors
 from hoodie.door import filters
@@ -24,6 +25,10 @@ from hoodie.read import tasks
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 """Names, or expressions by the names of the result; None for all columns."""
+
+
+_NO_FILE = "(a dataset of hoodie, which Arrow's own engine cannot scan: give it to_table() of it)"
+"""Where Arrow's C++ looks for rows."""
 
 
 class Rows(Protocol):
@@ -222,11 +227,15 @@ class _Scanner(dataset.Scanner):  # type: ignore[misc] # pyarrow has no types
         return f"<Scanner of {', '.join(self._reader.schema.names)}>"
 
 
-class HoodieDataset(dataset.Dataset):  # type: ignore[misc] # pyarrow has no types
+class HoodieDataset(dataset.UnionDataset):  # type: ignore[misc] # pyarrow has no types
     """The rows of a snapshot, for engines."""
 
     def __init__(self, scan: Scannable) -> None:
         """Take the rows."""
+        disk, form = fs.LocalFileSystem(), dataset.IpcFileFormat()
+        missing = [form.make_fragment(_NO_FILE, disk)]
+        child = dataset.FileSystemDataset(missing, scan.schema, form, disk)
+        super().__init__(scan.schema, [child])
         self._scan = scan
 
     @property
@@ -272,13 +281,23 @@ class HoodieDataset(dataset.Dataset):  # type: ignore[misc] # pyarrow has no typ
         """Return all rows, sorted, in memory."""
         return self._in_memory().sort_by(sorting, **options)
 
-    def join(self, *arguments: Any, **options: Any) -> dataset.Dataset:  # noqa: ANN401
+    def join(
+        self,
+        right_dataset: dataset.Dataset,
+        *arguments: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> dataset.Dataset:
         """Join all rows, in memory, with another dataset."""
-        return self._in_memory().join(*arguments, **options)
+        return self._in_memory().join(_of_arrow(right_dataset), *arguments, **options)
 
-    def join_asof(self, *arguments: Any, **options: Any) -> dataset.Dataset:  # noqa: ANN401
+    def join_asof(
+        self,
+        right_dataset: dataset.Dataset,
+        *arguments: Any,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401
+    ) -> dataset.Dataset:
         """Join all rows, in memory, with another dataset, by the nearest key."""
-        return self._in_memory().join_asof(*arguments, **options)
+        return self._in_memory().join_asof(_of_arrow(right_dataset), *arguments, **options)
 
     def take(self, indices: Any, **options: Any) -> pa.Table:  # noqa: ANN401
         """Return some rows by their positions, after all were read."""
@@ -291,8 +310,8 @@ class HoodieDataset(dataset.Dataset):  # type: ignore[misc] # pyarrow has no typ
             UnsupportedError: Always.
         """
         raise errors.UnsupportedError(
-            f"the columns of {self!r} cannot be replaced by {', '.join(schema.names)}: cast them "
-            "in the query"
+            f"the columns of {self!r} cannot be replaced by {', '.join(schema.names)}, as a union "
+            "of datasets does: cast them in the query, or take its to_table()"
         )
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -311,6 +330,11 @@ class HoodieDataset(dataset.Dataset):  # type: ignore[misc] # pyarrow has no typ
 
     def _in_memory(self) -> dataset.InMemoryDataset:
         return dataset.InMemoryDataset(self.scanner().to_table())
+
+
+def _of_arrow(given: dataset.Dataset) -> dataset.Dataset:
+    """Return a dataset that Arrow can scan."""
+    return given._in_memory() if isinstance(given, HoodieDataset) else given
 
 
 class HoodieFragment(dataset.Fragment):  # type: ignore[misc] # as above

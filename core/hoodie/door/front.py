@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Self
+from typing import NoReturn, Self
 
 import pyarrow as pa
 
-from hoodie import deferred, environment, errors
-from hoodie.door import guesses
+from hoodie import deferred, environment, errors, guesses
 from hoodie.model import commits, predicates, schemas, table_config
 from hoodie.storage import protocol
 
@@ -371,7 +370,7 @@ class Front(ABC):
     @property
     def maintain(self) -> maintaining.Maintenance:
         """The table's services: compaction, cleaning, archiving, rollbacks, savepoints, indexes."""
-        return maintaining.Maintenance(self._job)
+        return maintaining.Maintenance(lambda: self.refresh()._job, self._job)
 
     @property
     def _job(self) -> writing.Job:
@@ -389,6 +388,9 @@ class Front(ABC):
         plan = self.explain_read(columns, where)
         rows = streams.batches(plan.tasks, self._env.engine.parallelism)
         return pa.RecordBatchReader.from_batches(plan.columns, rows)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a table does not pickle: pickle its uri, or its dataset()")
 
     def __repr__(self) -> str:
         key = ", ".join(self.config.record_key_fields)

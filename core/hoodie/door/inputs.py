@@ -101,6 +101,8 @@ def _of_lists(lists: Mapping[object, Sequence[object]], schema: pa.Schema) -> pa
     for name, values in lists.items():
         position = schema.get_field_index(name) if isinstance(name, str) else -1
         kind = schema.field(position).type if position >= 0 else None
+        if kind is not None:
+            columns.check_kept(str(name), values, kind)
         try:
             arrays[str(name)] = pa.array(values, kind)
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:

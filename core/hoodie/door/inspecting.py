@@ -5,8 +5,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from hoodie import errors
-from hoodie.door import guesses, writing
+from hoodie import errors, guesses
+from hoodie.door import writing
 from hoodie.filegroup import data_skipping, snapshots
 from hoodie.filegroup.column_statistics import understood_columns
 from hoodie.model import (

@@ -1,13 +1,13 @@
 """Table services as people call them: `Table.maintain`. Each can be tried first, by `dry_run`."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hoodie import errors
-from hoodie.door import guesses, writing
+from hoodie import errors, guesses
+from hoodie.door import writing
 from hoodie.maintenance import savepoints, table_service
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.archiving import service as archiving
@@ -56,8 +56,14 @@ class Maintained:
 class Maintenance:
     """The services of a table, on behalf of no writer, with the lock of its writers."""
 
-    def __init__(self, job: writing.Job) -> None:
-        """Take the table."""
+    def __init__(self, renewed: Callable[[], writing.Job], job: writing.Job) -> None:
+        """Take the table.
+
+        Args:
+            renewed: Refreshes the table, and returns it as it is then.
+            job: The table.
+        """
+        self._renewed = renewed
         self._job = job
 
     def __repr__(self) -> str:
@@ -68,6 +74,7 @@ class Maintenance:
     def _service(self) -> manager.TransactionOptions:
         return self._job.writer.service
 
+    @guesses.of_arguments()
     def compact(self, *, dry_run: bool = False) -> Maintained:
         """Merge log files into new base files: pending plans first, then one of what is due.
 
@@ -107,6 +114,7 @@ class Maintenance:
             compaction.Compaction(), self._job.target, requested_time, self._service, self._job.env
         )
 
+    @guesses.of_arguments()
     def clean(
         self,
         *,
@@ -165,6 +173,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def archive(
         self,
         *,
@@ -209,6 +218,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def roll_back(self, *, dry_run: bool = False) -> Maintained:
         """Roll back all failed writes: those whose writers are proved dead.
 
@@ -236,6 +246,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def savepoint(
         self, comment: str = "", *, instant: str | None = None, dry_run: bool = False
     ) -> Maintained:
@@ -269,6 +280,7 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def delete_savepoint(self, instant: str, *, dry_run: bool = False) -> Maintained:
         """Delete a savepoint; what it kept is cleaned as other files are.
 
@@ -303,6 +315,7 @@ class Maintenance:
             instants=tuple(each.requested_time for each in deleted),
         )
 
+    @guesses.of_arguments()
     def mirror(
         self,
         *,
@@ -344,10 +357,11 @@ class Maintenance:
             detail=done,
         )
 
+    @guesses.of_arguments()
     def make_metadata_table(self, *, dry_run: bool = False) -> Maintained:
         """Make the table's metadata table: its files, and statistics of their columns.
 
-        `Table.refresh` has the table read by it.
+        The table that makes it reads by it; others that are open do after `Table.refresh`.
 
         Raises:
             AlreadyExistsError: It has one.
@@ -360,9 +374,11 @@ class Maintenance:
             summary = "would make a metadata table with statistics"
             return Maintained(service="make_metadata_table", is_dry_run=True, summary=summary)
         initialising.initialise(target, self._service, self._job.env, has_statistics=True)
-        summary = "made a metadata table with statistics; Table.refresh has this one read by it"
+        self._job = self._renewed()
+        summary = "made a metadata table with statistics"
         return Maintained(service="make_metadata_table", is_dry_run=False, summary=summary)
 
+    @guesses.of_arguments()
     def build_index(
         self,
         *names: str,
@@ -386,6 +402,8 @@ class Maintenance:
             UnsupportedError: Readers of Apache Hudi would miss rows.
             ConflictError: A process that is alive builds them.
         """
+        # Its metadata table may have been made, and indexes built, since the table was opened.
+        self._job = self._renewed()
         target, service = self._job.target, self._job.writer.service_beside_writers
         request = index_decisions.Request(names, columns, secondary=secondary or {})
         refusal = index_decisions.asked_refusal(request, target.config, service.settings)
@@ -400,6 +418,7 @@ class Maintenance:
                 summary=f"would build {', '.join(new) or 'nothing'}",
             )
         done = index_building.build(target, request, service, self._job.env)
+        self._job = self._renewed()
         return Maintained(
             service="build_index",
             is_dry_run=False,
@@ -421,6 +440,7 @@ class Maintenance:
             summary = f"would drop {', '.join(there) or 'nothing'}"
             return Maintained(service="drop_index", is_dry_run=True, summary=summary)
         dropped = index_dropping.drop(target, names, self._service, self._job.env)
+        self._job = self._renewed()
         return Maintained(
             service="drop_index",
             is_dry_run=False,

@@ -3,6 +3,7 @@
 Their own stream of Arrow's has every index among its columns, and of a column with mixed types it
 does not name the column. Here an index is a column if it has a name, and numbers are of the type
 of their column if all of them have a value there: pandas has no whole numbers where one is missing.
+A column in which all is missing is of any type.
 """
 
 import contextlib
@@ -56,10 +57,19 @@ def _array(name: str, values: Any, columns: pa.Schema | None) -> pa.Array | pa.C
             f"column {name!r} has values of different types, or of one that Arrow does not have: "
             f"{error}. Convert it to one type, as with .astype(str)"
         ) from error
+    if pa.types.is_timestamp(found.type) and values.dtype == object:
+        zoned = {each.tzinfo is not None for each in values[values.notna()]}
+        if len(zoned) > 1:
+            raise errors.InvalidInputError(
+                f"column {name!r} has times with and without a time zone, expected one of both; "
+                "convert them, as with pandas.to_datetime(..., utc=True)"
+            )
     position = -1 if columns is None else columns.get_field_index(name)
     if columns is None or position < 0:
         return found
     wanted = columns.field(position).type
+    if found.null_count == len(found):  # As texts are that are all missing: NaN, a number.
+        return pa.nulls(len(found), wanted)
     if not (_is_number(found.type) and _is_number(wanted)):
         return found
     with contextlib.suppress(pa.ArrowException):  # A value would change: the type is refused.

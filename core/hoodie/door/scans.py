@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie import deferred, errors
-from hoodie.door import filters, guesses
+from hoodie import deferred, errors, guesses
+from hoodie.door import filters
 from hoodie.engine import ahead
 from hoodie.filegroup import parquet_reading
 from hoodie.model import column_names, files, predicates, schemas
@@ -151,8 +151,13 @@ class Scan:
             The connection.
 
         Raises:
-            InvalidInputError: As `dataset`.
+            InvalidInputError: As `dataset`; or they are not a connection and a name.
         """
+        if not hasattr(connection, "register") or not isinstance(name, str):
+            raise errors.InvalidInputError(
+                f"to_duckdb takes a connection and a name, such as duckdb.connect() and 'trips', "
+                f"and was given {type(connection).__name__} and {type(name).__name__}"
+            )
         condition = self._condition()
         paths, others = ([], self) if condition is None else self._divided()
         if condition is None or not paths:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from hoodie import deferred, errors
+from hoodie import deferred, errors, guesses
 from hoodie.door import inputs, outcomes, writing
 from hoodie.model import commits
 from hoodie.write import composition
@@ -27,6 +27,7 @@ with deferred.imports():
     from hoodie.door import filters
 
 
+@guesses.of_names(guesses.TRANSACTION)
 class Transaction:
     """Operations that become one commit at the end of a `with` block.
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import deferred, environment, errors
+from hoodie.door import columns as forms
 from hoodie.door import inputs, outcomes, writers
 from hoodie.model import column_names, commits, results, schemas, table_config
 from hoodie.services import definition
@@ -238,15 +239,17 @@ def deletion(job: Job, where: object, keys: object) -> Step:
         NotFoundError: The filter names a column that is not there.
     """
     if (where is None) == (keys is None):
-        raise errors.InvalidInputError("delete: expected either where=... or keys=...")
+        raise errors.InvalidInputError(
+            "delete: expected either where=... or keys=...; overwrite([]) deletes all rows"
+        )
     listed = list(where) if isinstance(where, list | tuple | set) else []
     if not filters.is_triple(where) and any(not isinstance(each, tuple | list) for each in listed):
         raise errors.InvalidInputError(
             f"delete: where is a list of values: expected keys={listed!s:.80}, or a filter"
         )
-    if isinstance(keys, str):
+    if isinstance(keys, str | bytes | int | float):
         raise errors.InvalidInputError(
-            f"delete: keys is the text {keys!r:.80}, expected a list, such as [{keys!r:.80}]"
+            f"delete: keys is {keys!r:.80}, expected a list, such as [{keys!r:.80}]"
         )
     if keys is not None:
         values = _values(keys)
@@ -367,6 +370,7 @@ def changes_of(
                 "partial updates"
             )
         kind = columns.field(name).type
+        forms.check_kept(name, (value,), kind)
         try:
             found[name] = pc.scalar(_scalar(value, kind))
         except (pa.ArrowException, TypeError, OverflowError, ValueError) as error:

@@ -193,7 +193,7 @@ def request_refusal(
     if not config.metadata_partitions:
         return errors.NotFoundError(
             f"{config.name} has no metadata table, which its indexes are in: make one by "
-            "`hoodie metadata init`"
+            "`hoodie metadata init`, or `table.maintain.make_metadata_table()`"
         )
     return (
         _record_index_refusal(names, config)

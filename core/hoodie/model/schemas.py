@@ -12,10 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 
-from hoodie import deferred, errors
+from hoodie import deferred, errors, guesses
 from hoodie.model import avro_types, column_names
 
 with deferred.imports():
@@ -63,6 +64,7 @@ _FLOAT64_BITS = 53
 _PROBLEMS_SHOWN_MAX = 10
 
 
+@guesses.of_names(guesses.SCHEMA)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSchema:
     """A table's columns, without the meta columns.
@@ -74,6 +76,14 @@ class TableSchema:
 
     avro: str = dataclasses.field(repr=False)
     arrow: pa.Schema
+
+    def __call__(self) -> NoReturn:
+        """Refuse to be called, as schemas are in PyIceberg and delta-rs.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError("schema is an attribute: schema.arrow is the schema as pyarrow has it")
 
 
 def from_avro(avro_json: str) -> TableSchema:

@@ -23,6 +23,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie import guesses
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import group_files, past, snapshots
@@ -101,6 +102,7 @@ class Step:
         return self.write is not None and source.config.stores_images_of(self.write.requested_time)
 
 
+@guesses.of_names(guesses.READER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeData:
     """The changes of a range.

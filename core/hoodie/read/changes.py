@@ -21,7 +21,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
+from hoodie import errors, guesses
 from hoodie.engine import ahead
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import past, snapshots
@@ -40,6 +40,7 @@ _AHEAD_BYTES = 256 << 20
 _KEYS_AT_ONCE = 1 << 16
 
 
+@guesses.of_names(guesses.READER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What changed since a position.
@@ -66,8 +67,8 @@ class Changes:
     writes: tuple[instants.Instant, ...] = ()
     latecomers: tuple[instants.Instant, ...] = ()
     columns: pa.Schema
-    units: tuple[changed_rows.UnitTask, ...] = ()
-    slices: tuple[tasks.ReadTask, ...] = ()
+    units: tuple[changed_rows.UnitTask, ...] = field(default=(), repr=False)
+    slices: tuple[tasks.ReadTask, ...] = field(default=(), repr=False)
     has_deletes: bool = True
     is_global: bool = False
     storage: Storage = field(repr=False, compare=False)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie import guesses
 from hoodie.filegroup import past, snapshots
 from hoodie.index import tables
 from hoodie.model import files, instants, moments, schemas
@@ -106,6 +107,7 @@ class _Hidden:
             self.causes.append(gap.cause)
 
 
+@guesses.of_names(guesses.READER)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """The history of a row, to be read.

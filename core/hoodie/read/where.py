@@ -261,7 +261,8 @@ class _Parser:
             self._advance()
             return token.keyword == "true"
         quotes = " in single quotes" if token.kind == "quoted" else ""
-        return self._refuse(f"a number, a 'text'{quotes}, true or false")
+        nulls = "; `is null` finds nulls" if token.keyword == "null" else ""
+        return self._refuse(f"a number, a 'text'{quotes}, true or false{nulls}")
 
     def _accept(self, keyword: str) -> bool:
         if self._next.keyword != keyword:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hoodie import errors
-from hoodie.model import schemas, table_config
+from hoodie.model import column_names, schemas, table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.storage import locations
 from hoodie.write import keys
@@ -97,6 +97,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema, spell: Spell) -> table_co
                 raise errors.InvalidInputError(
                     f"{spell(option)} {name!r}: the schema has no such column; its columns are "
                     f"{', '.join(schema.arrow.names)}"
+                    f"{column_names.similar(name, schema.arrow.names)}"
                 )
     check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions, spell=spell)
     if wish.index.is_global and wish.has_partial_updates and not wish.keeps_partitions:

@@ -9,6 +9,7 @@ has none, a zone is an error.
 """
 
 import contextlib
+import re
 from collections.abc import Collection
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 
+_WITH_COMMA = re.compile(r"'[+-]?\d+,\d+'")
+_OTHER_DATE = re.compile(r"'\d{1,2}[./-]\d{1,2}[./-]\d{2,4}\b")
 _SHOWN_LENGTH_MAX = 80
 _ZONED = r":[0-9.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _INFINITE = r"(?i)^\s*[+-]?inf(inity)?\s*$"
@@ -148,7 +151,17 @@ def _misfit(column: pa.ChunkedArray, kind: pa.DataType) -> _MisfitError:
     shown = repr(column[row].as_py())
     if len(shown) > _SHOWN_LENGTH_MAX:
         shown = shown[: _SHOWN_LENGTH_MAX - 3] + "..."
-    return _MisfitError(f"has the value {shown}", row, f"one of type {kind}{_example(kind)}")
+    expected = f"one of type {kind}{_example(kind)}{_option(shown, kind)}"
+    return _MisfitError(f"has the value {shown}", row, expected)
+
+
+def _option(shown: str, kind: pa.DataType) -> str:
+    """Return by which option a value in another form is read; nothing if none may help."""
+    if _WITH_COMMA.fullmatch(shown) and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return "; of CSV a decimal comma is read by --decimal ,"
+    if _OTHER_DATE.match(shown) and (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return "; of CSV other forms are read by --date-format, such as %d.%m.%Y"
+    return ""
 
 
 def _example(kind: pa.DataType) -> str:

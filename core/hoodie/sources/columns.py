@@ -1,5 +1,6 @@
 """Which columns of an input become which columns of the table."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +9,9 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.contract import input_sources
 from hoodie.model import column_names, settings
+
+DELIMITERS = re.compile(r"[;|\t]")
+"""Characters in the name of a column that may divide several."""
 
 
 def choose(
@@ -85,8 +89,32 @@ def check_known(chosen: Mapping[str, str], schema: pa.Schema, origin: str) -> No
             raise unknown(name, schema, origin)
 
 
+def foreign_field(name: str, found: pa.DataType, kind: pa.DataType) -> str | None:
+    """Return what is wrong with a value that has a field which its column does not have."""
+    if pa.types.is_list(found) and pa.types.is_list(kind):
+        return foreign_field(name, found.value_type, kind.value_type)
+    if not (pa.types.is_struct(found) and pa.types.is_struct(kind)):
+        return None
+    names = [each.name for each in kind]
+    for each in found:
+        if each.name not in names:
+            return (
+                f"column {name!r} has no field {each.name!r}; its fields are {', '.join(names)}"
+                f"{column_names.similar(each.name, names)}"
+            )
+        wrong = foreign_field(f"{name}.{each.name}", each.type, kind.field(each.name).type)
+        if wrong is not None:
+            return wrong
+    return None
+
+
 def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputError:
     """Return the error of a column that the table has not, and that this input cannot add."""
+    if (found := DELIMITERS.search(name)) is not None:
+        return errors.InvalidInputError(
+            f"{origin}: the table has no column {name!r}; if {found[0]!r} is the delimiter, say so "
+            f"by --delimiter {found[0]!r}"
+        )
     return errors.InvalidInputError(
         f"{origin}: the table has no column {name!r}; its columns are "
         f"{column_names.listed(schema.names)}{column_names.similar(name, schema.names)}; "

@@ -27,7 +27,6 @@ _STORED = {
 }
 _INSTANTS = pa.timestamp("us", tz="UTC")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
-_DELIMITERS = re.compile(r"[;|\t]")
 """What is between fields in files of CSV without commas."""
 
 
@@ -107,7 +106,7 @@ def _check_names(names: Sequence[str]) -> None:
             if (possible := _possible(name)) != name
         )
         hint = f"; give columns other names by {renames}" if renames else ""
-        if len(names) == 1 and (found := _DELIMITERS.search(names[0])):
+        if len(names) == 1 and (found := columns.DELIMITERS.search(names[0])):
             hint = f"; if {found[0]!r} is the delimiter, say so by --delimiter {found[0]!r}"
         raise errors.InvalidInputError(f"{error}{hint}") from error
 

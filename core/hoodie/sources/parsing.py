@@ -41,6 +41,14 @@ _COMMA_NUMBER = r"^\s*[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?\s*$"
 _HAS_TIME = re.compile(r"%[HIMSTRXcps]")
 _ROW_TOO_LONG = "straddling object straddles two block boundaries"
 _NO_UTF_8 = re.compile("invalid UTF-?8", re.IGNORECASE)
+_HINTS = (
+    (_NO_UTF_8, ", expected UTF-8, or another encoding that is named"),
+    (
+        re.compile("Expected 1 columns"),
+        "; if another character than a comma is the delimiter: --delimiter",
+    ),
+)
+"""What to append to some messages of Arrow."""
 _NO_TEXT = "changed from string to"
 _NULL_ROW = "Column() changed from object to null"
 _NO_JSON = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
@@ -521,6 +529,11 @@ def _explained(
         known = {key: name for name, key in keys.items() if key in present}
         if foreign := [name for name in parsed.column_names if name not in known]:
             return columns.unknown(foreign[0], schema, origin)
+        for key, name in known.items():
+            kind = schema.field(name).type
+            wrong = columns.foreign_field(name, parsed.schema.field(key).type, kind)
+            if wrong is not None:
+                return errors.InvalidInputError(f"{origin}: {wrong}")
         data = _renamed(parsed, {name: key for key, name in known.items()})
         casting.cast(data, schema, origin, first_row=first_row)
     except errors.InvalidInputError as misfit:
@@ -590,8 +603,9 @@ def _shown(error: Exception) -> str:
         return (
             "has zero bytes, as UTF-16 has them, expected UTF-8, or another encoding that is named"
         )
-    if _NO_UTF_8.search(text):
-        return f"{text}, expected UTF-8, or another encoding that is named"
+    for pattern, hint in _HINTS:
+        if pattern.search(text):
+            return text + hint
     if _ROW_TOO_LONG in text:
         return f"a row is longer than {_BLOCK_BYTES[-1] >> 20} MiB"
     if (kinds := _OTHER_KIND.search(text)) is None:

@@ -80,6 +80,31 @@ def maker(
     return functools.partial(_stored_keys, config=config)
 
 
+def given(key: object, config: table_config.TableConfig, columns: pa.Schema) -> str:
+    """Return the record key that a caller means.
+
+    Args:
+        key: The text of meta columns, the value of the one key field, or values by key field.
+        config: Names the key fields.
+        columns: The table's.
+
+    Raises:
+        InvalidInputError: It is a value, and there are several key fields; or as `of_values`.
+        UnsupportedError: As `of_values`.
+    """
+    if isinstance(key, str):
+        return key
+    if isinstance(key, Mapping):
+        return of_values(key, config, columns)
+    if len(config.record_key_fields) != 1:
+        fields = ", ".join(config.record_key_fields) or "generated"
+        raise errors.InvalidInputError(
+            f"the record key of {config.name} is {fields}, and {key!r:.80} is one value: expected "
+            "a dict of values by field, or the text that _hoodie_record_key has"
+        )
+    return of_values({config.record_key_fields[0]: key}, config, columns)
+
+
 def of_values(
     values: Mapping[str, object], config: table_config.TableConfig, columns: pa.Schema
 ) -> str:

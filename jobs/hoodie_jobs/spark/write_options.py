@@ -21,7 +21,14 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hoodie import errors
-from hoodie.model import change_data, commits, compaction_options, settings, table_config
+from hoodie.model import (
+    change_data,
+    column_names,
+    commits,
+    compaction_options,
+    settings,
+    table_config,
+)
 from hoodie.services import new_tables, table_facts
 from hoodie.transaction import authors
 from hoodie.transaction.locks import addresses, hudi_options
@@ -400,6 +407,7 @@ def _check_known(given: Mapping[str, str], known: Collection[str]) -> None:
             raise errors.UnsupportedError(
                 f"option {name} might change what is written, and is not known here: leave it out "
                 "if it does not; docs/spark-dataframes.md lists the options"
+                f"{column_names.similar(name, (*known, *OWN))}"
             )
 
 

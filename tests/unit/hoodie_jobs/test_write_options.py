@@ -115,6 +115,10 @@ def test_options_that_describe_prints_for_a_table_are_those_of_its_writer(
     ("options", "complaint"),
     [
         ({f"{WRITE}.partitionpath.feild": "day"}, "partitionpath.feild might change"),
+        (
+            {"hoodie.datasource.write.recordkey.fields": "id"},
+            "lists the options; did you mean 'hoodie.datasource.write.recordkey.field'?",
+        ),
         ({"mergeSchema": "true"}, "option mergeschema might change what is written"),
         ({"hoodie.clean.automatic": "true"}, "hoodie.clean.automatic=true: a write does not"),
         ({"hoodie.datasource.hive_sync.enable": "true"}, "no metastore"),

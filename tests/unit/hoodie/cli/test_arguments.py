@@ -1,8 +1,9 @@
 """`*.csv` is several input files, with `--input` before them or without."""
 
 import pytest
+from typer import core
 
-from hoodie.cli import arguments
+from hoodie.cli import arguments, program
 
 
 @pytest.mark.parametrize(
@@ -41,3 +42,11 @@ from hoodie.cli import arguments
 )
 def test_files_after_input_are_its_values(given: str, spread: str) -> None:
     assert arguments.spread(given.split()) == spread.split()
+
+
+def test_options_without_a_value_leave_the_file_after_them_alone() -> None:
+    write = program.parser("write").commands["write"]
+    flags = [each for each in write.params if isinstance(each, core.TyperOption) and each.is_flag]
+    assert len(flags) > 3
+    for flag in (name for each in flags for name in each.opts):
+        assert arguments.spread(["write", "t", flag, "a"]) == ["write", "t", flag, "--input", "a"]

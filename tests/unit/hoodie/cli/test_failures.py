@@ -4,8 +4,9 @@ import pytest
 import typer
 
 from hoodie import errors
-from hoodie.cli import failures, program
+from hoodie.cli import failures, guesses, program
 from hoodie.model import json_values
+from hoodie_operator import __main__ as operator_program
 
 
 def test_error_of_ours_is_one_line_without_secrets() -> None:
@@ -57,6 +58,66 @@ def test_wrong_usage_is_told_without_the_words_of_the_parser(
     assert capsys.readouterr().err == (
         f"error: {message}\nhint: run `hoodie create --help` for usage\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("write t a.csv --create --key id", "No such option: --key; did you mean --record-key?"),
+        ("delete t --key id", "No such option: --key; did you mean --where?"),
+        ("read t --filter a=1", "No such option: --filter; did you mean --where?"),
+        ("read t --column a", "No such option: --column; did you mean --columns?"),
+        ("read t -n 5", "No such option: -n; did you mean --limit?"),
+        ("drop t --yes", "No such option: --yes; did you mean --name?"),
+        ("count t --frobnicate", "No such option: --frobnicate"),
+        ("vacuum t", "No such command 'vacuum'. Did you mean 'clean'?"),
+        ("query t", "No such command 'query'. Did you mean 'sql'?"),
+        ("timelin t", "No such command 'timelin'. Did you mean 'timeline'?"),
+        ("zzz t", "No such command 'zzz'."),
+    ],
+)
+def test_names_of_other_programs_are_answered_with_those_of_this_one(
+    argv: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.main(argv.split()) == errors.EXIT_USAGE
+    assert capsys.readouterr().err.splitlines()[0] == f"error: {message}"
+
+
+def test_each_guess_is_of_a_name_that_some_command_has() -> None:
+    groups = [program.parser(None), operator_program.parser(None)]
+    commands = {name for each in groups for name in each.commands}
+    assert {name for names in guesses.COMMANDS.values() for name in names} <= commands
+    options = {
+        name
+        for command in program.COMMANDS
+        for each in program.parser(command).commands[command].params
+        for name in each.opts
+    }
+    assert {name for names in guesses.OPTIONS.values() for name in names} <= options
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            "create t --columns a --record-key id --record-key day",
+            "--record-key is given 2 times, expected once, with commas between names",
+        ),
+        ("read t --where a=1 --where b=2", "--where is given 2 times, expected once"),
+        ("read t --json --json --limit 1 --limit 1", "--limit is given 2 times, expected once"),
+    ],
+)
+def test_an_option_that_is_given_twice_is_not_taken_once(
+    argv: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.main(argv.split()) == errors.EXIT_USAGE
+    assert capsys.readouterr().err.splitlines()[0].endswith(message)
+
+
+def test_an_option_that_is_given_twice_is_completed() -> None:
+    read = program.parser("read").commands["read"]
+    argv = ["t", "--where", "a=1", "--where", "b"]
+    assert read.make_context("read", argv, resilient_parsing=True).params["where"] == "b"
 
 
 def test_anything_else_is_a_bug_with_its_traceback() -> None:

@@ -160,6 +160,8 @@ def test_scan_is_registered_with_its_filter(trips: hoodie.Table, watch: Watch) -
     assert watch.only[0] == ["n"]
     with pytest.raises(errors.InvalidInputError, match="a scan with limit 3 is not a dataset"):
         trips.scan(limit=3).to_duckdb(connection, "few")
+    with pytest.raises(errors.InvalidInputError, match="takes a connection and a name, such as"):
+        trips.scan().to_duckdb("few", connection)
 
 
 def test_partitions_are_left_out_by_filters_that_are_not_understood(trips: hoodie.Table) -> None:
@@ -189,8 +191,25 @@ def test_dataset_does_what_arrows_do(trips: hoodie.Table) -> None:
     assert whole.join(other, "n", join_type="inner").count_rows() == 2
     assert sum(batch.num_rows for batch in whole.to_batches(columns=["n"])) == 59
     assert repr(whole).startswith("<HoodieDataset of <Scan of file:///")
-    with pytest.raises(errors.UnsupportedError, match="cannot be replaced by n: cast them"):
+    with pytest.raises(errors.UnsupportedError, match="cannot be replaced by n, as a union of dat"):
         whole.replace_schema(pa.schema([("n", pa.int8())]))
+
+
+def test_what_arrow_cannot_do_with_a_dataset_ends_no_process(trips: hoodie.Table) -> None:
+    whole = trips.dataset()
+    other = dataset.dataset(pa.table({"n": [1, 2], "name": ["a", "b"]}))
+    assert whole.join(whole, "n", join_type="inner", right_suffix="_2").count_rows() == 59
+    times = trips.scan(["n", "city"]).dataset()
+    near = whole.sort_by("n").join_asof(times.sort_by("n"), "n", "city", 0)
+    assert near.count_rows() == 59
+    with pytest.raises(pa.ArrowInvalid, match="out-of-order on-key values"):
+        times.join_asof(times, "n", "city", 0)
+    with pytest.raises(FileNotFoundError, match=r"give it to_table\(\) of it"):
+        other.join(whole, "n")
+    with pytest.raises(errors.UnsupportedError, match=r"take its to_table\(\)"):
+        dataset.dataset([whole, other])
+    with pytest.raises(FileNotFoundError, match="a dataset of hoodie"):
+        dataset.Scanner.from_dataset(whole).to_table()
 
 
 def test_dataset_is_written_by_arrow(trips: hoodie.Table, tmp_path: Path) -> None:

@@ -158,13 +158,16 @@ def test_indexes_are_built_and_dropped(trips: hoodie.Table) -> None:
         trips.maintain.build_index("record_index", dry_run=True)
     trips.maintain.make_metadata_table()
     with pytest.raises(errors.AlreadyExistsError, match="has a metadata table"):
-        trips.refresh().maintain.make_metadata_table(dry_run=True)
+        trips.maintain.make_metadata_table(dry_run=True)
     assert trips.maintain.build_index("record_index", dry_run=True).summary.endswith("record_index")
     assert trips.maintain.build_index("record_index").summary == "built record_index"
-    trips.refresh()
     assert "record_index" in trips.config.metadata_partitions
     assert "look-ups in a record index: 1 of" in repr(trips.scan(where="id = '7'").explain())
     assert trips.maintain.drop_index("record_index").summary == "dropped record_index"
+    assert "record_index" not in trips.config.metadata_partitions
+    other = hoodie.open_table(trips.uri)
+    assert trips.maintain.build_index("record_index").instants
+    assert other.maintain.build_index("record_index").summary.endswith("all were ready")
     with pytest.raises(errors.InvalidInputError):
         trips.maintain.build_index("nope", dry_run=True)
 

@@ -48,6 +48,9 @@ def test_table_that_was_created_is_opened_by_its_path(tmp_path: Path) -> None:
         (pd.DataFrame({"id": pd.to_datetime(["2026-01-01"])}), pa.timestamp("us")),
         ({"id": pa.list_(pa.timestamp("ns"))}, pa.list_(pa.timestamp("us"))),
         ({"id": "int32"}, pa.int32()),
+        ({"id": "long"}, pa.int64()),
+        ({"id": "timestamp"}, pa.timestamp("us", "UTC")),
+        ({"id": "decimal(10, 2)"}, pa.decimal128(10, 2)),
     ],
 )
 def test_columns_are_those_of_a_schema_or_of_data(
@@ -75,7 +78,15 @@ def test_columns_are_those_of_a_schema_or_of_data(
         ),
         (pd.DataFrame({0: [1]}), errors.InvalidInputError, "a column named 0, expected texts"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), errors.InvalidInputError, "'a' twice"),
-        ({"id": "nope"}, errors.InvalidInputError, "No type alias for nope"),
+        (
+            {"id": "nope"},
+            errors.InvalidInputError,
+            "schema: column 'id': type 'nope' is not known, expected string, int, long, float",
+        ),
+        ({"id": "dat"}, errors.InvalidInputError, "did you mean date?"),
+        ({"id": str}, errors.InvalidInputError, "column 'id' has the type <class 'str'>, expected"),
+        ({3: "string"}, errors.InvalidInputError, "schema: 3 is not a name"),
+        ({"ID": "string"}, errors.InvalidInputError, "its columns are ID; did you mean 'ID'?"),
         ({"a b": "string"}, errors.InvalidInputError, "'a b' is not a valid name"),
         ({"id": pa.duration("s")}, errors.UnsupportedError, "duration[s]: this type is not"),
         ({"x": "string"}, errors.InvalidInputError, "record_key 'id': the schema has no such"),

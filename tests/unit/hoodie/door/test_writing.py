@@ -128,6 +128,45 @@ def test_pandas_numbers_with_gaps_are_whole_again(trips: hoodie.Table) -> None:
     ]
 
 
+def test_pandas_columns_without_a_value_are_of_any_type(trips: hoodie.Table) -> None:
+    """A column of texts that are all missing is one of floating-point numbers in pandas."""
+    rows = pd.DataFrame({"id": ["1"], "city": [float("nan")], "n": [None], "f": None, "at": pd.NaT})
+    assert rows["city"].dtype == "float64"
+    trips.upsert(rows)
+    (row,) = rows_of(trips)
+    assert row == {"id": "1", "city": None, "n": None, "f": None, "at": None}
+
+
+NESTED = {
+    "id": pa.string(),
+    "s": pa.struct([("a", pa.int32()), ("at", pa.timestamp("us"))]),
+    "l": pa.list_(pa.struct([("b", pa.int32())])),
+    "m": pa.map_(pa.string(), pa.struct([("c", pa.int32())])),
+}
+
+
+def test_what_arrow_would_drop_of_dicts_is_refused(tmp_path: Path) -> None:
+    nested = hoodie.create_table(tmp_path / "n", NESTED, "id", foreign_writers=False)
+    fine = {"id": "1", "s": {"a": 1}, "l": [{"b": 2}, None], "m": {"k": {"c": 3}}}
+    for wrong, complaint in (
+        ({"s": {"a": 1, "z": 2}}, "column 's' has no field 'z'; its fields are a, at"),
+        ({"s": {"at": ZONE_TIME}}, "column 's.at' is timestamp[us], and 2026-01-01T12:00:00+00:00"),
+        ({"l": [{"b": 1}, {"B": 1}]}, "column 'l' has no field 'B'; its fields are b; did you"),
+        ({"m": {"k": {"d": 1}}}, "column 'm' has no field 'd'; its fields are c"),
+        ({"m": [[1, 2]]}, "column 'm' has a value that is not map"),
+        ({"m": 3}, "column 'm' has a value that is not map"),
+        ({"l": 3}, "column 'l' has a value that is not list"),
+        ({"s": 3}, "column 's' has a value that is not struct"),
+        ({"m": [("k", {"d": 1})]}, "column 'm' has no field 'd'; its fields are c"),
+    ):
+        with pytest.raises(errors.InvalidInputError, match=re.escape(complaint)):
+            nested.upsert([fine, {**fine, **wrong}])
+    nested.upsert([fine, {"id": "2", "s": None, "l": None, "m": [("k", {"c": 3})]}])
+    first, second = rows_of(nested)
+    assert first["l"] == [{"b": 2}, None]
+    assert first["m"] == second["m"] == [("k", {"c": 3})]
+
+
 def test_no_rows_are_no_commit(trips: hoodie.Table) -> None:
     assert trips.upsert(arrow().slice(0, 0)).instant is None
     assert trips.upsert([]).instant is None
@@ -137,6 +176,8 @@ def test_no_rows_are_no_commit(trips: hoodie.Table) -> None:
 
 
 ZONED = frame().assign(at=frame()["at"].dt.tz_localize("Europe/Oslo"))
+ZONE_TIME = TIME.replace(tzinfo=datetime.UTC)
+MIXED = frame().assign(at=pd.Series([TIME, ZONE_TIME, None, TIME, TIME, TIME], dtype=object))
 FINE = frame().assign(at=pd.Timestamp("2026-01-01T00:00:00.123456789"))
 
 
@@ -151,6 +192,8 @@ FINE = frame().assign(at=pd.Timestamp("2026-01-01T00:00:00.123456789"))
         (frame().assign(n=[1, "x", 3, 4, 5, 6]), "column 'n' has values of different types"),
         (frame().assign(n=0.5), "column 'n' is double, expected int64"),
         (ZONED, "column 'at' is timestamp[us, tz=Europe/Oslo], expected timestamp[us]"),
+        (MIXED, "column 'at' has times with and without a time zone, expected one of both"),
+        ([{**ROWS[0], "at": ZONE_TIME}], "2026-01-01T12:00:00+00:00 has a time zone: take the"),
         (FINE, "column 'at' is timestamp[ns], which a table holds as timestamp[us], and a value"),
         (frame().assign(id=None), "column 'id' has null or empty, which is not a record key"),
         (frame().drop(columns="n"), "column 'n' (int64) is missing"),
@@ -263,9 +306,9 @@ def test_keys_of_a_table_without_partitions_need_no_look_at_it(trips: hoodie.Tab
 @pytest.mark.parametrize(
     ("arguments", "error", "complaint"),
     [
-        ({}, errors.InvalidInputError, "expected either where=... or keys=..."),
+        ({}, errors.InvalidInputError, "keys=...; overwrite([]) deletes all rows"),
         ({"where": "n = 1", "keys": ["1"]}, errors.InvalidInputError, "expected either"),
-        ({"keys": 3}, errors.InvalidInputError, "the rows are of type int"),
+        ({"keys": 3}, errors.InvalidInputError, "keys is 3, expected a list, such as [3]"),
         ({"keys": "1"}, errors.InvalidInputError, "expected a list, such as ['1']"),
         ({"keys": [[1]]}, errors.InvalidInputError, "column 'id' has a value that is not string"),
         ({"where": ["1"]}, errors.InvalidInputError, "expected keys=['1'], or a filter"),
@@ -302,6 +345,7 @@ def test_columns_of_chosen_rows_are_set(parted: hoodie.Table) -> None:
         ({"n": "n * 2"}, errors.InvalidInputError, "those of pyarrow.compute, such as pc.field"),
         ({"n": 1.5}, errors.InvalidInputError, "1.5 is not one: a fraction would be cut off"),
         ({"n": float("inf")}, errors.InvalidInputError, "column 'n' is int64, and inf is not one"),
+        ({"at": ZONE_TIME}, errors.InvalidInputError, "has a time zone: take the zone off"),
         ({"at": 5}, errors.InvalidInputError, "a number would be taken for days or for parts"),
         ({"n": pc.field("city")}, errors.InvalidInputError, "and city does not become one"),
         ({"n": pc.field("no")}, errors.InvalidInputError, "and no does not become one: No match"),

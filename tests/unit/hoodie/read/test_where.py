@@ -117,7 +117,7 @@ def test_text_means(text: str, predicate: predicates.Predicate) -> None:
         ("a = date 5", "character 10: found '5', expected a 'text', such as '2013-01-31'"),
         ('a = "x"', "found '\"x\"', expected a number, a 'text' in single quotes, true or false"),
         ("a = x", "character 5: found 'x', expected a number, a 'text', true or false"),
-        ("a = null", "character 5: found 'null', expected a number, a 'text', true or false"),
+        ("a = null", "character 5: found 'null', expected a number, a 'text', true or false; `is"),
         ("a = 1 b = 1", "character 7: found 'b', expected and, or, or the end"),
         ("a = 1)", "character 6: found ')', expected and, or, or the end"),
         ("(a = 1", "character 7: found the end, expected )"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import hoodie
 from hoodie import errors
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import retention
@@ -223,8 +224,18 @@ def test_keys_of_several_fields_by_their_values(tmp_path: Path) -> None:
     found = small.table.history({"id": "1", "a": 1}).read().read_all()
     assert found.column("record_key").to_pylist() == ["id:1,a:1"]
     assert small.table.history({"id": "1", "a": "1"}).read().read_all() == found
-    for wrong in ({"id": "1"}, {"id": "1", "a": "x"}, {}):
+    for wrong in ({"id": "1"}, {"id": "1", "a": "x"}, {}, 1):
         with pytest.raises(errors.InvalidInputError):
             small.table.history(wrong)
     with pytest.raises(errors.NotFoundError):
         small.table.history("id:1,a:1", columns=["c"])
+
+
+def test_key_that_is_a_number_is_given_as_one(tmp_path: Path) -> None:
+    made = hoodie.create_table(tmp_path / "t", {"id": "int64"}, "id", foreign_writers=False)
+    made.insert([{"id": 1}, {"id": 2}])
+    for key in (1, "1", {"id": 1}):
+        (found,) = made.history(key).read().read_all().to_pylist()
+        assert (found["event"], found["after"]) == ("insert", {"id": 1})
+    with pytest.raises(errors.InvalidInputError, match=r"1\.5 is not a value of key field 'id'"):
+        made.history(1.5)

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie import table
-from hoodie.door import front, guesses, inspecting, maintaining, scans
+from hoodie import guesses, table
+from hoodie.door import front, inspecting, maintaining, scans, transactions
+from hoodie.model import schemas
+from hoodie.read import change_data, changes, history
 
 
 @pytest.fixture
@@ -26,7 +28,18 @@ def trips(tmp_path: Path) -> hoodie.Table:
         ("hoodie", "load_table", "hoodie.open_table(uri)"),
         ("hoodie", "DeltaTable", "hoodie.open_table(uri)"),
         ("hoodie", "open_tabel", "did you mean open_table?"),
-        ("trips", "to_pandas", "scan().to_pandas"),
+        ("hoodie", "HudiTable", "hoodie.open_table(uri)"),
+        ("hoodie", "table_exists", "hoodie.errors.NotFoundError"),
+        ("hoodie", "drop_table", "`hoodie drop URI`"),
+        ("hoodie", "read_hudi_table", "; what may do it here: hoodie.open_table(uri)"),
+        ("trips", "to_pandas", "scan().to_pandas()"),
+        ("trips.schema", "to_arrow", "what does it here: arrow"),
+        ("trips.changes()", "to_pandas", "read().read_pandas()"),
+        ("trips.change_data()", "to_arrow", "read().read_all()"),
+        ("trips.history('1')", "to_arrow", "read().read_all()"),
+        ("trips.transaction('a', 1)", "append", "insert(rows), or upsert(rows)"),
+        ("trips.transaction('a', 1)", "commit_transaction", "the end of the `with` block commits"),
+        ("trips.maintain", "restore", "Table.overwrite(table.scan(as_of=...))"),
         ("trips", "append", "insert(rows)"),
         ("trips", "vacuum", "maintain.clean()"),
         ("trips", "snapshots", "inspect.timeline()"),
@@ -53,7 +66,16 @@ def test_name_that_others_have_is_answered_with_ours(
 @pytest.mark.parametrize(
     ("call", "told"),
     [
+        ("trips.scan(row_filter='fare > 1')", "Table.scan() got an unexpected keyword"),
         ("trips.scan(row_filter='fare > 1')", "expected where="),
+        ("trips.upsert([], join_cols=['id'])", "matched by the table's record key"),
+        ("trips.dataset(columns=['id'])", "scan(columns, where).dataset()"),
+        ("trips.schema()", "schema.arrow is the schema as pyarrow has it"),
+        ("trips.maintain.clean(retention_hours=1)", "expected keep_hours="),
+        ("trips.maintain.compact(dryrun=True)", "did you mean dry_run=?"),
+        ("trips.metadata()", "inspect.timeline() has what writes say of themselves"),
+        ("trips.scan().to_duckdb(table_name='t')", "expected name="),
+        ("pickle.dumps(trips)", "pickle its uri, or its dataset()"),
         ("trips.scan(selected_fields=['id'])", "expected columns="),
         ("trips.scan(colums=['id'])", "did you mean columns=?"),
         ("trips.scan(nope=1)", "its arguments are columns, where, as_of, read_optimized, limit"),
@@ -70,7 +92,7 @@ def test_name_that_others_have_is_answered_with_ours(
         ("hoodie.create_table('/tmp/x', {}, 'id', partition_spec='id')", "expected partition_by="),
         (
             "hoodie.create_table('/tmp/x', {}, 'id', exists_ok=True)",
-            "its arguments are uri, schema",
+            "it creates; hoodie.open_table(uri) opens a table that is there",
         ),
         ("hoodie.open_table(path='/tmp/x')", "expected uri="),
     ],
@@ -79,7 +101,17 @@ def test_argument_that_others_have_is_answered_with_ours(
     trips: hoodie.Table, call: str, told: str
 ) -> None:
     with pytest.raises(TypeError, match=re.escape(told)):
-        eval(call, {"hoodie": hoodie, "trips": trips})
+        eval(call, {"hoodie": hoodie, "trips": trips, "pickle": pickle})
+
+
+def test_import_of_a_name_that_others_have_is_answered_with_ours() -> None:
+    told = re.escape("cannot import name 'DeltaTable' from 'hoodie'; what does it here: hoodie.op")
+    with pytest.raises(ImportError, match=told):
+        exec("from hoodie import DeltaTable")
+    with pytest.raises(ImportError, match="did you mean open_table"):
+        exec("from hoodie import open_tabel")
+    with pytest.raises(ImportError, match=r"cannot import name '_x' from 'hoodie' \("):
+        exec("from hoodie import _x")
 
 
 def test_error_of_the_type_inside_a_call_is_left_as_it_is() -> None:
@@ -109,6 +141,11 @@ def test_guesses_are_no_names_of_ours_and_answers_are() -> None:
         (scans.Scan, guesses.SCAN),
         (inspecting.Inspection, guesses.INSPECT),
         (maintaining.Maintenance, guesses.MAINTAIN),
+        (transactions.Transaction, guesses.TRANSACTION),
+        (schemas.TableSchema, guesses.SCHEMA),
+        (changes.Changes, guesses.READER),
+        (change_data.ChangeData, guesses.READER),
+        (history.History, guesses.READER),
     ]
     for owner, meant in classes:
         names = {*dir(owner), *getattr(owner, "__slots__", ()), "config", "schema"}
@@ -116,7 +153,8 @@ def test_guesses_are_no_names_of_ours_and_answers_are() -> None:
         for answer in meant.values():
             start = re.match(r"(?:Table\.)?(\w+)(?=[(.=]|$)", answer)
             known = {*dir(table.Table), "config"} if answer.startswith("Table.") else names
-            assert start is None or start[1] in {*known, "hoodie_jobs"}, answer
+            others = {"hoodie_jobs", "polars", "nothing"}
+            assert start is None or start[1] in {*known, *others}, answer
     assert not set(guesses.MODULE) & set(hoodie.__all__)
 
 

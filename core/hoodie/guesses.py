@@ -12,18 +12,26 @@ from typing import Final, ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 Class = TypeVar("Class", bound=type)
+_BASE: Final = "Front."
+_SHOWN: Final = "Table."
+"""What Python calls methods of a table's base class, and what people do."""
 
 MODULE: Final = {
     **dict.fromkeys(
         (
             "connect",
             "DeltaTable",
+            "HoodieTable",
+            "HudiTable",
+            "HudiTableBuilder",
             "load_catalog",
             "load_table",
             "open",
             "read",
+            "read_hudi",
             "read_table",
             "scan",
+            "scan_hudi",
             "scan_table",
             "StaticTable",
         ),
@@ -33,9 +41,20 @@ MODULE: Final = {
         ("create", "create_table_if_not_exists", "new_table"), "hoodie.create_table(uri, ...)"
     ),
     **dict.fromkeys(
-        ("append", "upsert", "write", "write_deltalake", "write_table"),
+        ("append", "upsert", "write", "write_deltalake", "write_hudi", "write_table"),
         "hoodie.open_table(uri) or hoodie.create_table(uri, ...), and Table.upsert, insert or "
         "overwrite",
+    ),
+    **dict.fromkeys(
+        ("exists", "is_deltatable", "is_hudi_table", "is_table", "table_exists"),
+        "hoodie.open_table(uri), which raises hoodie.errors.NotFoundError where there is none",
+    ),
+    **dict.fromkeys(
+        ("delete_table", "drop", "drop_table", "purge_table"),
+        "`hoodie drop URI` on the command line",
+    ),
+    **dict.fromkeys(
+        ("list_namespaces", "list_tables", "tables"), "`hoodie tables DIR` on the command line"
     ),
 }
 """Of the package."""
@@ -48,7 +67,7 @@ _SHAPE: Final = (
 
 TABLE: Final = {
     **{
-        name: f"scan().{name}"
+        name: f"scan().{name}()"
         for name in (
             "count",
             "explain",
@@ -126,6 +145,12 @@ TABLE: Final = {
     "add_columns": _SHAPE,
     "update_incremental": "refresh()",
     "reload": "refresh()",
+    "to_dict": "scan().to_arrow().to_pydict()",
+    "to_pylist": "scan().to_arrow().to_pylist()",
+    "num_rows": "scan().count()",
+    "shape": "scan().count(), schema.names",
+    "snapshot_id": _COMMITS,
+    "current_version": _COMMITS,
     "drop": "`hoodie drop URI` on the command line",
     "delete_table": "`hoodie drop URI` on the command line",
 }
@@ -178,6 +203,7 @@ INSPECT: Final = {
     "all_files": "files()",
     "delete_files": "files()",
     "columns": "statistics()",
+    "stats": "statistics()",
 }
 """Of `Table.inspect`."""
 
@@ -191,12 +217,63 @@ MAINTAIN: Final = {
     "rollback": "roll_back()",
     "create_index": "build_index(name)",
     "index": "build_index(name)",
+    "restore": "Table.overwrite(table.scan(as_of=...)) writes the rows of an earlier commit again",
+    "rollback_to_snapshot": (
+        "Table.overwrite(table.scan(as_of=...)) writes the rows of an earlier commit again"
+    ),
+    **dict.fromkeys(
+        ("cluster", "clustering", "rewrite_position_delete_files", "sort", "z_order"),
+        "compact(); Table.insert(rows, bulk=True, sort_by=...) writes sorted files",
+    ),
+    "checkpoint": "savepoint()",
+    "delete_orphan_files": "roll_back(), and clean()",
+    "iceberg": "mirror()",
 }
 """Of `Table.maintain`."""
+
+_END: Final = "nothing: the end of the `with` block commits, and an exception in it gives up"
+
+TRANSACTION: Final = {
+    "append": "insert(rows), or upsert(rows)",
+    "add": "insert(rows)",
+    "merge": "upsert(rows), update(values, where) and delete(where)",
+    "write": "upsert(rows), or insert(rows)",
+    "commit": _END,
+    "commit_transaction": _END,
+    "rollback": _END,
+    "abort": _END,
+    "scan": "Table.scan(), of the table before the transaction",
+}
+"""Of a transaction."""
+
+SCHEMA: Final = {
+    **dict.fromkeys(("as_arrow", "to_arrow", "to_pyarrow", "arrow_schema", "fields"), "arrow"),
+    **dict.fromkeys(("columns", "column_names", "names"), "arrow.names"),
+    **dict.fromkeys(("field", "find_field", "types", "dtypes"), "arrow.field(name).type"),
+    "json": "avro",
+    "to_json": "avro",
+}
+"""Of a table's schema."""
+
+READER: Final = {
+    **dict.fromkeys(
+        ("collect", "execute", "to_arrow", "to_pyarrow_table", "to_table"), "read().read_all()"
+    ),
+    **dict.fromkeys(("show", "to_df", "to_pandas"), "read().read_pandas()"),
+    **dict.fromkeys(("to_batches", "to_reader", "to_arrow_batch_reader"), "read()"),
+    "to_polars": "polars.from_arrow(read())",
+    "to_pylist": "read().read_all().to_pylist()",
+    "to_duckdb": "read(), which a query of DuckDB can name",
+    "count": "read().read_all().num_rows",
+}
+"""Of what is read by `read()` alone: changes, change data, the history of a row."""
 
 ARGUMENTS: Final = {
     "batch": "batch_id",
     "cols": "columns",
+    "con": "connection",
+    "conn": "connection",
+    "table_name": "name",
     "condition": "where",
     "data": "rows",
     "delete_filter": "where",
@@ -210,6 +287,8 @@ ARGUMENTS: Final = {
     "location": "uri",
     "mode": "replace",
     "options": "settings",
+    "min_snapshots_to_keep": "keep_commits",
+    "older_than": "keep_hours",
     "overwrite_filter": "replace",
     "overwrite_partitions": "replace",
     "partition_columns": "partition_by",
@@ -225,6 +304,8 @@ ARGUMENTS: Final = {
     "projection": "columns",
     "properties": "settings",
     "record_keys": "record_key",
+    "retain_last": "keep_commits",
+    "retention_hours": "keep_hours",
     "row_filter": "where",
     "select": "columns",
     "selected_fields": "columns",
@@ -238,6 +319,30 @@ ARGUMENTS: Final = {
     "version": "as_of",
 }
 """Of any function: the parameter that is meant, if it has one of this name."""
+
+_BY_KEY: Final = "rows are matched by the table's record key, which create_table was given"
+_THERE: Final = "it creates; hoodie.open_table(uri) opens a table that is there"
+_OF_SCAN: Final = "scan(columns, where).dataset() is one of some columns and rows"
+
+INSTEAD: Final = {
+    ("upsert", "join_cols"): _BY_KEY,
+    ("upsert", "on"): _BY_KEY,
+    ("upsert", "merge_on"): _BY_KEY,
+    ("upsert", "key"): _BY_KEY,
+    ("upsert", "keys"): _BY_KEY,
+    ("upsert", "when_matched_update_all"): "an upsert updates and inserts; insert(rows) inserts",
+    ("upsert", "when_not_matched_insert_all"): "an upsert updates and inserts",
+    ("upsert", "mode"): "insert(rows) adds, overwrite(rows) replaces",
+    ("insert", "mode"): "overwrite(rows) replaces",
+    ("create_table", "mode"): _THERE,
+    ("create_table", "exist_ok"): _THERE,
+    ("create_table", "exists_ok"): _THERE,
+    ("create_table", "if_not_exists"): _THERE,
+    ("dataset", "columns"): _OF_SCAN,
+    ("dataset", "where"): _OF_SCAN,
+    ("dataset", "filter"): _OF_SCAN,
+}
+"""What to do instead of giving some functions an argument that they do not have."""
 
 
 def of_names(meant: Mapping[str, str]) -> Callable[[Class], Class]:
@@ -275,7 +380,9 @@ def hint(name: str, meant: Mapping[str, str], names: list[str]) -> str:
     close = difflib.get_close_matches(name, [*names, *meant], n=1)
     if not close:
         return ""
-    return f"; did you mean {meant.get(close[0], close[0])}?"
+    if close[0] in meant:
+        return f"; what may do it here: {meant[close[0]]}"
+    return f"; did you mean {close[0]}?"
 
 
 def of_arguments(
@@ -297,7 +404,8 @@ def of_arguments(
                 # One of the call itself was raised here, and not in the function.
                 if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                     raise
-                raise TypeError(f"{error}; {_expected(function, kwargs, otherwise)}") from None
+                text = str(error).replace(_BASE, _SHOWN, 1)
+                raise TypeError(f"{text}; {_expected(function, kwargs, otherwise)}") from None
 
         return checked
 
@@ -312,6 +420,8 @@ def _expected(function: Callable[..., object], given: Mapping[str, object], othe
     for each in given:
         if each in names:
             continue
+        if (code.co_name, each) in INSTEAD:
+            return INSTEAD[code.co_name, each]
         if ARGUMENTS.get(each) in names:
             return f"expected {ARGUMENTS[each]}="
         close = difflib.get_close_matches(each, names, n=1)
