@@ -10,7 +10,8 @@
 
 A change is asked by its own files: which keys are new in a file group, and which ones it took out.
 Where a key is said to be in several file groups, or was taken out, or a compaction brings it, the
-data are asked as they are then. So each key has the file group of its row, whatever order writes complete in.
+data are asked as they are then. So each key has the file group of its row, whatever order writes
+complete in.
 
 Memory: the base files, 7 to 27 bytes for each key, and keys that changes touched. Source: ADR 0032;
 protocol.md: Indexes built beside writers.
