@@ -674,6 +674,46 @@ def test_record_index_becomes_ready_above_keys_that_apache_hudi_has_streamed(
     check_ids(judge, path, expected | changed if operation == "upsert" else expected - changed)
 
 
+@pytest.mark.sample(1)
+def test_plan_of_several_indexes_is_divided_beside_writes_of_apache_hudi_that_overlap(
+    judge: Judge, second_judge: Judge, tmp_path: Path
+) -> None:
+    """ADR 0053: none was pending when it was made, and at any later time there is one."""
+    made, kept_up, _ = RECORD_SHARED["cow"]
+    path = tmp_path / "table"
+    shared(path, made)
+    options = made.occ_options(filesystem_lock()) | kept_up | ASYNC | {OPTION[COLUMN_STATS]: "true"}
+    gates: list[Gate] = []
+    planned: list[str] = []
+    inflight: set[str] = set()
+    with ExitStack() as ends:
+
+        def begin() -> None:
+            number = len(gates)
+            gates.append(Gate(path=tmp_path / f"gate-{number}"))
+            rows = of_part(rows_of(range(9, 18), 7 + number), number)
+            writer = (second_judge, judge)[number % 2]
+            ends.enter_context(pending(writer, path, rows, options, gates[-1]))
+
+        def hear(what: str) -> None:
+            if what.startswith("planning"):
+                planned.append(what.removeprefix("planning "))
+            if what == f"planning {COLUMN_STATS}, {RECORD_INDEX}":
+                begin()
+            named = table_properties(path).get(INFLIGHT)
+            if what.startswith("waiting") and named is not None and named not in inflight:
+                inflight.add(named)
+                begin()
+                gates[-2].open()
+
+        assert build(path, [COLUMN_STATS, RECORD_INDEX], hear).built == (COLUMN_STATS, RECORD_INDEX)
+    assert planned == [f"{COLUMN_STATS}, {RECORD_INDEX}", COLUMN_STATS, RECORD_INDEX]
+    assert inflight == {COLUMN_STATS, RECORD_INDEX}
+    assert set(named_ready(path)) == {"files", COLUMN_STATS, RECORD_INDEX}
+    assert not peer_ours.hoodie("metadata", "validate", path)["statistics"]
+    check_keys(judge, path, 18)
+
+
 LOCK_FILE = Path(".hoodie") / "lock"
 
 
