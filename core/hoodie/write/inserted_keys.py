@@ -13,7 +13,8 @@ insert may bring a key twice, as with Apache Hudi, and so may a JVM writer that 
 of ours.
 
 Requests: none where nothing has completed since the begin, else one for each such write, and a read
-of the keys of each file that inserted rows into the same partitions. Source: S86 and S87 of
+of the keys of each file that inserted rows into the same partitions, where records move also of
+each log file. Source: S86 and S87 of
 concurrency control; protocol.md: Conflicts of optimistic writers.
 """
 
@@ -105,10 +106,12 @@ def check(
     known = write.timeline.write_completion_times
     committed = snapshots.CommittedFiles.of(client.storage, scope.timeline)
     source = held_keys.KeySource(client.storage, write.config, schema, committed.is_committed)
+    is_moving = absent.everywhere is not None and write.config.updates_partitions
     for other in conflicts.candidates(
         known, scope.timeline, write.requested_time, write.config.table_type
     ):
-        for data_file in _files_of(contents.read_commit(client.storage, other), absent):
+        written = contents.read_commit(client.storage, other)
+        for data_file in _files_of(written, absent, is_moving=is_moving):
             keys = absent.within(data_file.group.partition_path)
             assert keys is not None, data_file.path
             try:
@@ -129,11 +132,16 @@ def check(
 
 
 def _files_of(
-    other: commits.CommitMetadata, absent: AbsentKeys
+    other: commits.CommitMetadata, absent: AbsentKeys, *, is_moving: bool
 ) -> Iterator[files.BaseFile | files.LogFile]:
-    """Yield the files into which a write may have inserted such keys."""
+    """Yield the files into which a write may have inserted such keys.
+
+    Where records move, a key that log files have deleted in several partitions comes back in a log
+    file of any of these.
+    """
     for stat in other.stats:
         is_new = stat.inserts > 0 or stat.prev_commit == writing.NEW_GROUP
+        is_new = is_new or (is_moving and bool(stat.log_files))
         if absent.within(stat.partition_path) is None or not is_new:
             continue
         names = [files.join(stat.partition_path, name) for name in stat.log_files] or [stat.path]

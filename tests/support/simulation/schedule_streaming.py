@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, cast
 
-from hoodie.filegroup import index_groups, metadata_records, metadata_writing
+from hoodie.filegroup import index_groups, metadata_records, metadata_table, metadata_writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, key_changes
 from hoodie.storage.protocol import FileInfo, Storage
@@ -118,6 +118,12 @@ class Streamed:
         if not there:
             return None
         groups = index_groups.of(writer.storage, there)
+        pending = {each.requested_time for each in active.load(storage).pending}
+        lasting = {
+            each.group.file_id
+            for each in metadata_table.data_files(storage, name)
+            if each.instant_time not in pending
+        }
         time = opened.requested_time
         changes = metadata_records.Changes(written=[each for each in stats if each.keys])
         requested_ms = writer.time_zone.epoch_ms(time)
@@ -129,11 +135,12 @@ class Streamed:
         paths = []
         ids: dict[str | None, Sequence[str]] = {}
         for key_space, records in located.items():
-            own = groups.ids(key_space)
-            if not own:
-                own = [index_groups.file_id(key_space, number) for number in range(_NEW_GROUPS)]
-                for each in own:
-                    metadata_writing.write_empty_log(storage, files.FileGroupId(name, each), time)
+            own = groups.ids(key_space) or [
+                index_groups.file_id(key_space, number) for number in range(_NEW_GROUPS)
+            ]
+            # Those of a dead attempt go with it.
+            for each in (group for group in own if group not in lasting):
+                metadata_writing.write_empty_log(storage, files.FileGroupId(name, each), time)
             ids[key_space] = own
             for place, part in records.split(len(own)).items():
                 stat = metadata_writing.write_log(

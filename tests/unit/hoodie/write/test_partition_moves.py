@@ -250,6 +250,23 @@ def test_move_conflicts_with_what_brings_back_a_deleted_key(tmp_path: Path) -> N
     assert places(small) == [("p", "fast"), ("p", "2 of p")]
 
 
+def test_first_of_two_wins_that_bring_back_a_key_which_files_of_both_partitions_have(
+    tmp_path: Path,
+) -> None:
+    """Each logs it where it was once (built-beside:950212)."""
+    small = made(tmp_path, table_config.TableType.MERGE_ON_READ)
+    small.upsert([row("1", "p")], concurrency=SINGLE)
+    small.delete([{"id": "1", "part": "p"}], concurrency=SINGLE)
+    small.upsert([row("1", "q")], concurrency=SINGLE)
+    small.delete([{"id": "1", "part": "q"}], concurrency=SINGLE)
+    slow = begin(small, UPSERT)
+    written = small.run_task(slow, [row("1", "q")])
+    small.upsert([row("1", "p")], writer_id="fast", concurrency=OPTIMISTIC)
+    with pytest.raises(errors.WriteConflictError, match="has inserted '1' into partition 'p'"):
+        slow.commit(written)
+    assert places(small) == [("p", "1 of p")]
+
+
 @pytest.mark.parametrize("operation", [UPSERT, DELETE])
 def test_first_of_two_that_bring_back_a_deleted_key_to_different_partitions_wins(
     tmp_path: Path, operation: commits.Operation
