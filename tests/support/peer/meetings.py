@@ -77,6 +77,7 @@ class Meeting:
         by_key = made if not stranger.is_global else replace(made, partition_by=())
         by_key = replace(by_key, record_key=stranger.row_key)
         self.model = Model(table=by_key, schema=stranger.schema)
+        self.first_columns = {each.name: each for each in stranger.columns}
         self.counts: collections.Counter[str] = collections.Counter()
         self.looks = 0
         self.is_restored = False
@@ -396,9 +397,20 @@ class Meeting:
         So of columns, which a rollback takes back, or a statement adds that fails afterwards.
         """
         found = self.judge.read(self.path, self.query)
-        columns = [each for each in self.stranger.columns if each.name in found.column_names]
+        columns = [
+            # A write that failed has not widened it.
+            replace(each, type=found.schema.field(each.name).type)
+            if each.name in traits.WIDER
+            else each
+            for each in self.stranger.columns
+            if each.name in found.column_names
+        ]
         known = {each.name for each in columns}
-        columns += [_added(name) for name in found.column_names if name not in known]
+        columns += [
+            self.first_columns.get(name) or _added(name)
+            for name in found.column_names
+            if name not in known
+        ]
         self.stranger = replace(self.stranger, columns=columns)
         self.model.schema = self.stranger.schema
         self.model.rows = {}
