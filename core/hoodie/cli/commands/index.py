@@ -23,11 +23,10 @@ function makes of a column, by which readers of Apache Hudi leave files out.
 or fails, and reads use an index once it is complete. The plan is an indexing action on the table's
 timeline, as of Apache Hudi. If the command breaks off, the same one finishes the build. A record
 index is given up if a key is in two file groups. In a table that other engines may write an index
-is published once no write of theirs is pending, or, if it is of statistics, bloom filters or the
-keys of the whole table, once those have ended that were pending in the beginning; that is waited
-for up to 15 minutes. It stays if their options for it are on (`hoodie describe --spark-options`). A
-merge-on-read table gets one secondary index there, and no bloom_filters, by which readers of Apache
-Hudi miss rows.
+is published once no write of theirs is pending, or, if it is of statistics, bloom filters or record
+keys, once those have ended that were pending in the beginning; that is waited for up to 15 minutes.
+It stays if their options for it are on (`hoodie describe --spark-options`). A merge-on-read table
+gets one secondary index there, and no bloom_filters, by which readers of Apache Hudi miss rows.
 
 `build column_stats --columns a,b` builds statistics of these columns alone, such as those that
 filters of a wide table name; without the option they are of the first 32. Statistics of other
