@@ -977,7 +977,7 @@ def test_index_becomes_ready_while_writes_of_another_engine_overlap(
         beside.add(fault.pending)
         assert check_for_all(world, as_others_see_it)
         fault.is_over = True
-        world.time.advance(3 * Overlapping.LASTS_MS)
+        world.time.advance(Overlapping.FIRST_LASTS_MS + 3 * Overlapping.LASTS_MS)
         assert not fault.pending
         streamed += fault.streamed
         if make is off_world and not is_ready(world):
@@ -1031,7 +1031,7 @@ def test_builder_killed_while_writes_of_another_engine_overlap_is_continued(kind
         world.build_index(world.writer("successor"))
         assert fault.begun < KilledBeside.WRITES_MAX, "it was built after they had ended"
         fault.is_over = True
-        world.time.advance(3 * Overlapping.LASTS_MS)
+        world.time.advance(Overlapping.FIRST_LASTS_MS + 3 * Overlapping.LASTS_MS)
         assert not fault.pending
         later_changes(world)
         schedule_rollback.roll_back_dead(world, world.writer("janitor"))
@@ -1096,7 +1096,7 @@ def test_writes_that_overlap_while_the_builder_loses_its_lock_are_in_the_index(
             world.build_index(world.writer("builder"))
         ready.add(check_for_all(world, judged))
         fault.is_over = True
-        world.time.advance(3 * Overlapping.LASTS_MS)
+        world.time.advance(Overlapping.FIRST_LASTS_MS + 3 * Overlapping.LASTS_MS)
         assert not fault.pending
         check_for_all(world, judged)
         world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)

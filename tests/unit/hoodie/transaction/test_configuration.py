@@ -131,7 +131,7 @@ def test_writer_of_a_chain_that_ended_is_refused() -> None:
     old_config = world.config
     late = world.writer("late")
     switched_off(world, world.writer("admin"))
-    with pytest.raises(errors.ConflictError, match="chain of table t is None"):
+    with pytest.raises(errors.ConflictError, match="chain of table t is none, expected 1:chain"):
         lifecycle.begin(late, world.action(), old_config)
     switched_on(world, world.writer("admin-2"))
     with pytest.raises(errors.ConflictError, match="was switched off, and on again"):
