@@ -160,7 +160,10 @@ def is_kept(seed: int, *, asks: bool = True, withdraws: bool = True) -> bool:
         if asks:
             await leading
         else:
-            await stale.is_lost.wait()
+            # It may as well have started the attempt, and never lose the lease.
+            losing = asyncio.create_task(stale.is_lost.wait())
+            await asyncio.wait((leading, losing), return_when=asyncio.FIRST_COMPLETED)
+            losing.cancel()
         next_runs = JobRuns(client, Fences(lambda: 2, CLOCK), attempts_world.TOLD, CLOCK)
         if withdraws:
             known = await take_over(next_runs, client, network)
