@@ -124,32 +124,27 @@ class AddedRows:
     def __init__(self, target: writing.FileTarget) -> None:
         """Gather what stats of a file have."""
         self._target = target
-        self._keys: list[pa.Array] = []
-        self._pairs: dict[str, list[pa.Array]] = {each: [] for each in target.indexed_columns}
+        self._keys: list[key_changes.KeyChanges] = []
+        self._pairs: dict[str, list[key_changes.KeyChanges]] = {
+            each: [] for each in target.indexed_columns
+        }
 
     def add(self, rows: pa.Table) -> None:
         """See rows, with their keys."""
         if self._target.tracks_keys:
-            self._keys.append(rows.column(schemas.RECORD_KEY).combine_chunks())
+            keys = rows.column(schemas.RECORD_KEY).combine_chunks()
+            self._keys.append(key_changes.KeyChanges(added=keys))
         for column, pairs in self._pairs.items():
-            pairs.append(secondary_keys.of_rows(column, rows))
+            own = secondary_keys.of_rows(column, rows)
+            pairs.append(key_changes.KeyChanges(added=own))
 
     def keys(self) -> key_changes.KeyChanges | None:
         """Return the keys, if stats have them."""
-        if not self._target.tracks_keys:
-            return None
-        return key_changes.KeyChanges(added=_joined(self._keys))
+        return key_changes.joined(self._keys) if self._target.tracks_keys else None
 
     def pairs(self) -> Mapping[str, key_changes.KeyChanges]:
         """Return the pairs, by column."""
-        return {
-            column: key_changes.KeyChanges(added=_joined(pairs))
-            for column, pairs in self._pairs.items()
-        }
-
-
-def _joined(arrays: Sequence[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.nulls(0, pa.string()), *arrays])
+        return {column: key_changes.joined(pairs) for column, pairs in self._pairs.items()}
 
 
 class _Addition:

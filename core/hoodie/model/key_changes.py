@@ -43,6 +43,8 @@ NONE = KeyChanges()
 
 def joined(changes: Sequence[KeyChanges]) -> KeyChanges:
     """Return changes of different keys as one."""
+    if len(changes) == 1:
+        return changes[0]
     return KeyChanges(
         added=pa.concat_arrays([_none(), *(each.added for each in changes)]),
         removed=pa.concat_arrays([_none(), *(each.removed for each in changes)]),

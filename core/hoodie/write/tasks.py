@@ -187,9 +187,8 @@ def run_in_pieces(
     group = _group_id(stored, bucket, groups)
     _check_empty(stored, bucket, groups)
     writer = group_writing.GroupWriter(stored, groups, token, [bucket.partition_path], mark)
-    return [
-        *(writer.write([partial(placed, each) for each in pieces], group, 0) or [_untouched(group)])
-    ]
+    stats = writer.write([partial(placed, each) for each in pieces], group, first_row=0)
+    return [*stats] or [_untouched(group)]
 
 
 def may_be_in_pieces(
@@ -201,10 +200,7 @@ def may_be_in_pieces(
     """
     if task.config.looks_keys_up or not group_writing.may_be_in_pieces(task):
         return False
-    groups = _groups(task, storage)
-    for path in paths:
-        groups.prepare(path, is_created=False)
-    return not any(groups.foreign_groups(path) for path in paths)
+    return not _has_foreign_groups(paths, _groups(task, storage))
 
 
 def _stored(
@@ -261,6 +257,11 @@ def _has_shared_groups(
 ) -> bool:
     if task.config.looks_keys_up or task.operation.replaces or not task.config.is_copy_on_write:
         return False
+    return _has_foreign_groups(paths, groups)
+
+
+def _has_foreign_groups(paths: Sequence[str], groups: placement.Placement) -> bool:
+    """Return whether another engine wrote outside of the buckets of some partitions."""
     for path in paths:
         groups.prepare(path, is_created=False)
     return any(groups.foreign_groups(path) for path in paths)

@@ -33,7 +33,7 @@ class WriteTask:
         schema: The columns that batches are prepared in: the table's when it was opened, and those
             that the write adds.
         stored_schema: The columns of its data files: the table's when the write began, and those
-            that it adds. What a base file holds is rewritten whole, whoever wrote it since.
+            that it adds. What a base file holds is rewritten whole, whichever writer it is of.
         instant_time: The write's requested time.
         write_id: Of the write: whose heartbeat must be there for as long as files are written.
         operation: What it does; anything but a delete of partitions, which has no rows.
