@@ -162,9 +162,8 @@ def execute(
             )
             plan = service.plan_to_execute(snapshot, requested_time)
             # Not those that the table was opened with: of columns added since nothing may be lost.
-            schema = stored_schemas.columns_of(
-                target.storage, target.config, opened.timeline, target.schema
-            )
+            stored = stored_schemas.as_of_or_newer(target.storage, target.config, opened.timeline)
+            schema = target.schema if stored is None else stored.columns
             execution = Execution(
                 table_uri=target.storage.uri,
                 config=target.config,

@@ -134,9 +134,9 @@ def build_by(
     """Build indexes of a table by a client of it; as `build`."""
     refusal = index_decisions.request_refusal(request, target.config, client.settings)
     if refusal is None and request.columns is not None:
-        timeline = active.listed(client.storage)
-        there = stored_schemas.columns_of(client.storage, target.config, timeline, target.schema)
-        refusal = file_statistics.columns_refusal(request.columns, target.config, there.arrow)
+        stored = stored_schemas.newest(client.storage, target.config)
+        schema = target.schema if stored is None else stored.columns
+        refusal = file_statistics.columns_refusal(request.columns, target.config, schema.arrow)
     if refusal is not None:
         raise refusal
     return _Builder(client, target, engine, hear).build(request)

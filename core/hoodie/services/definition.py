@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from dataclasses import replace
 
 from hoodie import deferred, environment, errors
@@ -104,9 +103,7 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
         UnsupportedError: Columns were renamed since files were written; or as
             `partition_columns.whole`.
     """
-    stored = active.with_contents(
-        storage, functools.partial(stored_schemas.as_of, storage, config), active.listed
-    )
+    stored = stored_schemas.newest(storage, config)
     if stored is not None:
         if stored.history is not None:
             schema_history.check_names(storage, stored.history)

@@ -1,8 +1,10 @@
 """A table's columns as its newest write has them."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hoodie import errors
 from hoodie.model import commits, instants, partition_columns, schemas, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents
@@ -65,3 +67,30 @@ def as_of(
             columns = partition_columns.whole(schemas.from_avro(found.schema), config)
             return StoredSchema(columns=columns, history=found.history)
     return None
+
+
+def as_of_or_newer(
+    storage: Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    known: Mapping[instants.Instant, commits.CommitMetadata] | None = None,
+) -> StoredSchema | None:
+    """Return the schema as of a timeline, or that of now where its writes were archived since.
+
+    For readers without the table lock, who may have read the timeline long ago. Arguments and
+    errors are those of `as_of`, but a NotFoundError, which says that the table lacks a file.
+    """
+    try:
+        return as_of(storage, config, timeline, known)
+    except errors.NotFoundError:
+        return newest(storage, config)
+
+
+def newest(storage: Storage, config: table_config.TableConfig) -> StoredSchema | None:
+    """Return the schema of now, without the table lock; None for none; a listing and `as_of`.
+
+    Raises:
+        NotFoundError: The table lacks a file of its timeline.
+        HoodieError: As `as_of`.
+    """
+    return active.with_contents(storage, functools.partial(as_of, storage, config), active.listed)

@@ -69,7 +69,7 @@ def look(
     """
     storage = target.storage
     counts = _counts(storage, mode, timeline, config)
-    begun = schema_conflicts.begun(storage, target.config, timeline, ledger.found_in)
+    begun = stored_schemas.as_of_or_newer(storage, target.config, timeline, ledger.found_in)
     stored = target.schema if begun is None else schema_conflicts.with_added(begun, target.added)
     _check_indexes(storage, config, stored.arrow)
     return Found(begun=begun, stored=stored, counts=counts)

@@ -12,42 +12,17 @@ column in two types of which neither is wider. Source: RFC-82;
 protocol.md: Conflicts of optimistic writers.
 """
 
-import functools
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import commits, instants, schema_evolution, schemas, table_config
+from hoodie.model import commits, schema_evolution, schemas
 from hoodie.storage import protocol
-from hoodie.timeline import active, schema_history
+from hoodie.timeline import schema_history
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
 from hoodie.transaction.client import OpenAction
 from hoodie.write import conflicts
-
-
-def begun(
-    storage: protocol.Storage,
-    config: table_config.TableConfig,
-    timeline: active.ActiveTimeline,
-    known: Mapping[instants.Instant, commits.CommitMetadata],
-) -> stored_schemas.StoredSchema | None:
-    """Return the columns of a table when a write began; None if no write has them.
-
-    Args:
-        storage: The table's.
-        config: The table's configuration.
-        timeline: As of the begin.
-        known: Commits that were read already.
-    """
-    try:
-        return stored_schemas.as_of(storage, config, timeline, known)
-    except errors.NotFoundError:
-        # Its newest write was archived since: what is there now tells.
-        return active.with_contents(
-            storage, functools.partial(stored_schemas.as_of, storage, config)
-        )
 
 
 def with_added(now: stored_schemas.StoredSchema, added: pa.Schema) -> schemas.TableSchema:

@@ -44,7 +44,7 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import active, index_definitions
+from hoodie.timeline import index_definitions
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
 from hoodie.transaction.client import OpenAction
 
@@ -165,7 +165,8 @@ def gathered(
         return None
     if not {each.column for each in definitions} <= set(schema.arrow.names):
         # Another write has added it since this one began, whose rows have no value there.
-        schema = stored_schemas.columns_of(storage, config, active.listed(storage), schema)
+        stored = stored_schemas.newest(storage, config)
+        schema = schema if stored is None else stored.columns
     for each in definitions:
         refusal = secondary_indexes.upkeep_refusal(each, schema.arrow, config.name)
         if refusal is not None:

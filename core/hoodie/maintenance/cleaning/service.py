@@ -316,12 +316,14 @@ def execute(
         delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
-        found = _without_files(paths, client.storage, opened.config, opened.timeline)
+        columns = functools.partial(stored_schemas.as_of_or_newer, timeline=opened.timeline)
+        found = _without_files(paths, client.storage, opened.config, columns)
 
-        def changes(_: table_lock.LockScope, now: OpenAction) -> metadata_records.Changes:
+        def changes(scope: table_lock.LockScope, now: OpenAction) -> metadata_records.Changes:
             if now.config == opened.config:
                 return found
-            return _without_files(paths, client.storage, now.config, opened.timeline)
+            columns = functools.partial(stored_schemas.as_of, timeline=scope.timeline)
+            return _without_files(paths, client.storage, now.config, columns)
 
         completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
     except BaseException:
@@ -340,13 +342,13 @@ def _without_files(
     paths: Sequence[str],
     storage: Storage,
     config: table_config.TableConfig,
-    timeline: active.ActiveTimeline,
+    read_columns: Callable[[Storage, table_config.TableConfig], stored_schemas.StoredSchema | None],
 ) -> metadata_records.Changes:
     """Return that files are deleted; two reads where they had statistics."""
     found = metadata_records.Changes(deleted=paths)
     if not file_statistics.is_needed(config):
         return found
-    stored = stored_schemas.as_of(storage, config, timeline)
+    stored = read_columns(storage, config)
     if stored is None:
         return found
     wanted = index_definitions.wanted_statistics(storage, config, stored.columns.arrow)

@@ -1,9 +1,10 @@
 """Cleaning: what goes, what holds it back, and what a clean leaves when it dies."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from hoodie import errors, table
 from hoodie.engine import local
 from hoodie.filegroup import listing
 from hoodie.format import clean_avro, file_names, savepoint_avro
+from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.cleaning.retention import Policy, Retention
 from hoodie.model import files, instants, plans, settings, table_config, time_zones
@@ -466,6 +468,28 @@ class TestCleaning:
         assert [each.instant.requested_time for each in found.done] == [pending.requested_time]
         assert data_files(small) == before - proposed
 
+    @pytest.mark.parametrize("index", [None, "column_stats"], ids=["same", "indexed-meanwhile"])
+    def test_clean_is_recorded_though_writes_that_it_knows_were_archived(
+        self, index: str | None, tmp_path: Path
+    ) -> None:
+        """It looks up the columns whose statistics go with the files."""
+        small = filled(tmp_path / "t", COW)
+        transaction = small.options().transaction
+        small.table = small.table.initialise_metadata(transaction, has_statistics=index is None)
+
+        def archive() -> None:
+            for number in range(3):
+                small.upsert(rows(number))
+            policy = archive_planning.Policy(commits_min=1, commits_max=2)
+            assert small.table.archive(transaction, policy).archived
+            if index is not None:
+                small.table.build_index([index], transaction)
+
+        busy = replace(small.env, engine=LateEngine(1, archive))
+        (done,) = table.open_table(str(small.path), busy).clean(NOW, transaction).done
+        assert done.deleted
+        assert not small.problems()
+
     def test_clean_of_an_append_only_table_is_recorded_once(self, tmp_path: Path) -> None:
         """Or each one would list the whole table, and replace commits could not be archived."""
         small = Cleaned(tmp_path / "t", COW)
@@ -575,6 +599,19 @@ def put_savepoint(small: Cleaned, kept: files.BaseFile | files.LogFile) -> None:
     completed = replace(commit, action=Action.SAVEPOINT)
     storage = small.env.open_storage(str(small.path))
     storage.create(transitions.path(completed), savepoint_avro.encode(savepoint))
+
+
+class LateEngine(local.LocalEngine):
+    """An engine before whose first task something happens, once."""
+
+    def __init__(self, parallelism: int, happens: Callable[[], None]) -> None:
+        super().__init__(parallelism)
+        self.happens = happens
+
+    def map(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 # passed on
+        happens, self.happens = self.happens, lambda: None
+        happens()
+        return super().map(*arguments, **options)
 
 
 class DyingError(Exception):
