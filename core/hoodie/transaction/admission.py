@@ -230,7 +230,7 @@ def start_heartbeat(
     batch_id: str | None = None,
     earlier: fencing.EarlierBatches | None = None,
 ) -> heartbeats.Heartbeat:
-    """Start an instant's heartbeat; record one that writes data as its author's newest work.
+    """Start a new instant's heartbeat; record one that writes data as its author's newest work.
 
     What an author does beside its own work, a rollback, its record does not name: that is for
     writes, and holds the newest one's batch.
@@ -244,27 +244,61 @@ def start_heartbeat(
         earlier: The author's batches that its record has to pass on; None for none.
 
     Raises:
-        ConflictError: Somebody alive works on that instant, or the author's record changed.
-        OvertakenError: Another writer has taken the time of a write, as may happen without a lock.
+        ConflictError: The author's record changed.
+        OvertakenError: Another has taken the time, as may happen without a lock.
     """
-    owner = heartbeats.Owner(
+    owner = _owner(client, requested_time, action)
+    try:
+        heartbeat = client.heartbeats.start(requested_time, owner)
+    except errors.AlreadyExistsError as error:
+        raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
+    if action.is_write:
+        _record(client, heartbeat, requested_time, attempt, batch_id, earlier)
+    return heartbeat
+
+
+def take_over_heartbeat(
+    client: Client,
+    requested_time: instants.InstantTime,
+    action: instants.Action,
+    attempt: fencing.StoredRecord | None,
+) -> heartbeats.Heartbeat:
+    """Take over a pending instant's heartbeat, and record it as `start_heartbeat` does.
+
+    Raises:
+        ConflictError: Somebody alive works on that instant, or the author's record changed.
+    """
+    owner = _owner(client, requested_time, action)
+    heartbeat = client.heartbeats.take_over(requested_time, owner)
+    if action.is_write:
+        _record(client, heartbeat, requested_time, attempt)
+    return heartbeat
+
+
+def _owner(
+    client: Client, requested_time: instants.InstantTime, action: instants.Action
+) -> heartbeats.Owner:
+    return heartbeats.Owner(
         name=f"{client.author}, {action.value} {requested_time}",
         write_id=client.random.uuid(),
         process=client.process,
         author=(client.author.record_name or "") if action.is_write else "",
         claim=client.claim if action.is_write else "",
     )
-    try:
-        heartbeat = client.heartbeats.start(requested_time, owner)
-    except errors.ConflictError as error:
-        if client.lock.is_courtesy and action in instants.WRITES:
-            raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
-        raise
-    if not action.is_write:
-        return heartbeat
+
+
+def _record(
+    client: Client,
+    heartbeat: heartbeats.Heartbeat,
+    requested_time: instants.InstantTime,
+    attempt: fencing.StoredRecord | None,
+    batch_id: str | None = None,
+    earlier: fencing.EarlierBatches | None = None,
+) -> None:
+    """Record a write as its author's newest; where that fails, its heartbeat ends."""
     record = fencing.AttemptRecord(
         attempt=client.author.attempt,
-        write_id=owner.write_id,
+        write_id=heartbeat.owner.write_id,
         requested_time=requested_time,
         process=client.process,
         batch_id=batch_id or "",
@@ -276,7 +310,6 @@ def start_heartbeat(
     except BaseException:
         release_heartbeat(heartbeat)
         raise
-    return heartbeat
 
 
 def holding(scope: table_lock.LockScope, heartbeat: heartbeats.Heartbeat) -> Callable[[], None]:

@@ -12,7 +12,8 @@ the heartbeat. Silence for the expiry, or no file, means dead: others may then t
   while the owner works or waits for the lock.
 - The file's content, which Apache Hudi neither writes nor reads, names the owner: it proves whose
   instant it is when an answer was lost, and lets a successor on the same machine see that the owner
-  is dead without waiting for the expiry. A dead owner's file is taken over in one step (P1).
+  is dead without waiting for the expiry. A dead owner's file is taken over in one step (P1), by who
+  executes its instant; a new instant never has the time of one that has a heartbeat.
 - A process that is proved dead may have asked an object store for its completed file right before.
   There it counts as alive until an interval, in which it would have beaten once more, and the time
   that a request takes are over, if that is sooner than the expiry. Where its last beats had failed
@@ -287,33 +288,37 @@ class Heartbeats:
         return self._settings.heartbeat_expiry_ms
 
     def start(self, requested_time: instants.InstantTime, owner: Owner) -> Heartbeat:
-        """Write the first beat and begin; the caller holds the table lock.
+        """Write the first beat of a new instant and begin; the caller holds the table lock.
 
-        A dead owner's heartbeat is taken over.
+        Raises:
+            AlreadyExistsError: Another has taken that time, dead or alive.
+            StorageError: The first beat could not be written.
+        """
+        begun_s = self._clock.monotonic_s()
+        self._create(path_of(requested_time), json_values.encode(owner))
+        return self._begin(requested_time, owner, begun_s)
+
+    def take_over(self, requested_time: instants.InstantTime, owner: Owner) -> Heartbeat:
+        """Write the first beat for a pending instant and begin; the caller holds the table lock.
+
+        A dead owner's heartbeat is replaced.
 
         Raises:
             ConflictError: Somebody alive works on that instant; the message names it.
             StorageError: The first beat could not be written.
         """
-        path = path_of(requested_time)
-        content = json_values.encode(owner)
         begun_s = self._clock.monotonic_s()
+        content = json_values.encode(owner)
         try:
-            self._storage.create(path, content)
+            self._create(path_of(requested_time), content)
         except errors.AlreadyExistsError:
             try:
-                self._take_over(requested_time, content)
+                self._replace_dead(requested_time, content)
             except errors.NotFoundError as error:
                 raise errors.ConflictError(
                     f"another process just stopped working on instant {requested_time}: {error}"
                 ) from error
-        except errors.StorageError:
-            if _read(self._storage, path) != content:
-                raise
-        expiry_ms = self._settings.heartbeat_expiry_ms
-        heartbeat = Heartbeat(self._storage, self._clock, path, owner, expiry_ms)
-        heartbeat.begin(self._background, self._settings.heartbeat_interval_ms / 1000, begun_s)
-        return heartbeat
+        return self._begin(requested_time, owner, begun_s)
 
     def look(self, requested_time: instants.InstantTime) -> HeartbeatStatus:
         """Return what is known of an instant's owner; three requests at most."""
@@ -399,11 +404,24 @@ class Heartbeats:
         request_ms = self._storage.request_time_ms
         return self._settings.heartbeat_interval_ms + request_ms if request_ms else 0
 
-    def _take_over(self, requested_time: instants.InstantTime, content: bytes) -> None:
+    def _create(self, path: str, content: bytes) -> None:
+        try:
+            self._storage.create(path, content)
+        except errors.HoodieError:
+            if _read(self._storage, path) != content:
+                raise  # Otherwise the answer to our own creation was lost.
+
+    def _begin(
+        self, requested_time: instants.InstantTime, owner: Owner, begun_s: float
+    ) -> Heartbeat:
+        path, expiry_ms = path_of(requested_time), self._settings.heartbeat_expiry_ms
+        heartbeat = Heartbeat(self._storage, self._clock, path, owner, expiry_ms)
+        heartbeat.begin(self._background, self._settings.heartbeat_interval_ms / 1000, begun_s)
+        return heartbeat
+
+    def _replace_dead(self, requested_time: instants.InstantTime, content: bytes) -> None:
         path = path_of(requested_time)
         version = self._storage.stat(path).version
-        if _read(self._storage, path) == content:
-            return  # The answer to our own create was lost.
         status = self.look(requested_time)
         if status.liveness.is_alive:
             raise errors.ConflictError(

@@ -325,7 +325,7 @@ def take_over(
         instant, config, attempt = _admit_executor(client, scope, action, requested_time, expected)
         if admit is not None and not admit(instant):
             return None
-        heartbeat = admission.start_heartbeat(client, requested_time, action, attempt)
+        heartbeat = admission.take_over_heartbeat(client, requested_time, action, attempt)
         try:
             # Only now nobody else can complete it: the lock was held until the heartbeat was ours.
             scope.check()

@@ -600,13 +600,20 @@ class World:
 
     def clean(self, service: Client, how: retention.Retention) -> None:
         """Finish cleans that are pending, then plan another and execute it."""
-        delete_all = service.storage.delete_all
         for pending in active.listed(service.storage).pending_of(instants.Action.CLEAN):
-            cleaning.execute(service, self.config, pending.requested_time, delete_all)
+            self._execute_clean(service, pending.requested_time)
         proposal = cleaning.propose(service.storage, self.config, how)
         if proposal.is_worth_recording:
-            planned = cleaning.plan(service, self.config, how, proposal)
-            cleaning.execute(service, self.config, planned, delete_all)
+            self._execute_clean(service, cleaning.plan(service, self.config, how, proposal))
+
+    def _execute_clean(self, service: Client, requested_time: instants.InstantTime) -> None:
+        try:
+            cleaning.execute(service, self.config, requested_time, service.storage.delete_all)
+        except errors.NotFoundError as error:
+            pending = active.listed(service.storage).pending_of(instants.Action.CLEAN)
+            if any(each.requested_time == requested_time for each in pending):
+                raise AssertionError(f"a pending clean cannot be executed: {error}") from error
+            raise  # Another has ended it, and its files were archived.
 
     def archive(self, service: Client) -> None:
         """Archive all but a few commits."""

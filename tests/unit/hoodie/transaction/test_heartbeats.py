@@ -160,7 +160,7 @@ def test_task_looks_for_the_heartbeat_once_an_interval_and_after_every_pause() -
     assert storage.calls == [f"read {PATH}"] * 2
     heart.process.crash()
     other = heart.world.process("other")
-    heart.heartbeats(other).start(TIME, owner(other, "2"))
+    heart.heartbeats(other).take_over(TIME, owner(other, "2"))
     heart.world.time.advance(interval_ms)
     with pytest.raises(errors.HeartbeatExpiredError, match=r"is now of other \(pid"):
         watch.check(heart.world.storage)
@@ -369,6 +369,17 @@ def test_live_owner_is_not_replaced() -> None:
     heart = Heart()
     other = heart.world.process("other")
     with pytest.raises(errors.ConflictError, match=rf"{TIME}.*writer \(pid 1 on host\).* 0 ms"):
+        heart.heartbeats(other).take_over(TIME, owner(other, "2"))
+    assert heart.heartbeat.is_own()
+
+
+def test_time_of_a_dead_owner_is_not_given_again() -> None:
+    """A lock that lies may give a new write the time of one that is wrongly taken for dead."""
+    heart = Heart()
+    heart.process.pause(3 * EXPIRY_MS)
+    heart.world.time.advance(EXPIRY_MS)
+    other = heart.world.process("other")
+    with pytest.raises(errors.AlreadyExistsError):
         heart.heartbeats(other).start(TIME, owner(other, "2"))
     assert heart.heartbeat.is_own()
 
@@ -379,7 +390,7 @@ def test_dead_owner_is_replaced_and_knows_it_when_it_comes_back() -> None:
     heart.process.pause(3 * EXPIRY_MS)
     heart.world.time.advance(EXPIRY_MS)
     other = heart.world.process("other")
-    successor = heart.heartbeats(other).start(TIME, owner(other, "2"))
+    successor = heart.heartbeats(other).take_over(TIME, owner(other, "2"))
     assert successor.is_own()
     assert not heart.heartbeat.is_own()
     heart.world.time.advance(5 * EXPIRY_MS)
