@@ -12,7 +12,13 @@ import pytest
 from hoodie import errors
 from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import properties as hudi_properties
-from hoodie.metadata import index_decisions, index_dropping, index_steps
+from hoodie.metadata import (
+    index_decisions,
+    index_dropping,
+    index_steps,
+    initial_statistics,
+    initialising,
+)
 from hoodie.model import commits, instants, secondary_indexes, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
@@ -214,8 +220,10 @@ def made(
     kind: str,
     make: Callable[..., World] | None = None,
     index_wait_s: int = SETTINGS.index_wait_s,
+    *,
+    has_metadata: bool = True,
 ) -> World:
-    """Return a world whose table has base files, and a metadata table of `files` alone."""
+    """Return a world whose table has base files, and a metadata table of `files`, or none."""
     found = KINDS[kind]
     world = (make or found.world)(
         schedule.Schedule(),
@@ -230,7 +238,7 @@ def made(
         config=replace(found.config, properties={schedule_files.FILTERED_KEY: "true"}),
         is_lying=not found.is_shared,
         has_chain=found.has_chain,
-        has_metadata=True,
+        has_metadata=has_metadata,
     )
     world.has_engines = found.is_shared
     world.builds_partitioned = found.is_partitioned
@@ -314,6 +322,113 @@ def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> Non
         world.build_index(world.writer("successor"))
         later_changes(world)
         check(world)
+
+
+def initialise(world: World, admin: Client) -> None:
+    """Make a metadata table of files, and of statistics that are there at once."""
+    reading = initial_statistics.Reading(world.schema, world.process_of(admin).engine)
+    initialising.initialise_by(admin, world.config, reading)
+
+
+def look_again(world: World) -> None:
+    """Let writers begin by the table's configuration as it is now."""
+    with world.writer("looker").lock.scope():
+        pass  # What the dead have decided is published.
+    world.config = table_properties.load(world.storage, world.process("judge").clock)
+
+
+@pytest.mark.sample(1)
+@covering("kind, fault", ["statistics mor", "statistics cow"], CRASHES)
+def test_statistics_whose_maker_is_killed_at_any_call_are_made(kind: str, fault: Fault) -> None:
+    """T-M05: at once, without a build; writers keep up what there is."""
+    recorder = faulty_storage.NoFaults()
+    world = made(recorder, kind, has_metadata=False)
+    before = len(recorder.mutations)
+    initialise(world, world.writer("maker"))
+    left = set()
+    for number in range(len(recorder.mutations) - before):
+        fault_at = faulty_storage.FaultAt("maker", number, fault)
+        world = made(fault_at, kind, has_metadata=False)
+        with pytest.raises(schedule.Crash):
+            initialise(world, world.writer("maker"))
+        world.time.advance(world.lock.session_ms + 1)
+        look_again(world)
+        world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        left.add(is_ready(world))
+        if not is_ready(world):
+            initialise(world, world.writer("successor"))
+            look_again(world)
+        later_changes(world)
+        check(world, builds_min=0, builds_max=0)
+    assert False in left
+
+
+class Refused(At):
+    """As `At`, where a process that is refused changes nothing."""
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        assert not (is_mutation and process.name == "refused"), call
+        return super().at(process, call, is_mutation=is_mutation)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", kinds_from(3))
+def test_single_writer_cannot_build_at_any_call_of_another(kind: str) -> None:
+    """T-I01: by its mode it has no lock that others take."""
+
+    def build(world: World) -> None:
+        single = replace(world.settings, concurrency=settings.ConcurrencyMode.SINGLE_WRITER)
+        with pytest.raises(errors.ConfigurationError, match="is built beside writers"):
+            world.build_index(world.writer("refused", write_settings=single))
+        refusals.append(world)
+
+    refusals: list[World] = []
+    for number in itertools.count():
+        fault = Refused(number, build, "other")
+        world = made(fault, kind)
+        world.write(world.writer("other"), "b1")
+        if fault.has_left:
+            break
+        world.build_index(world.writer("builder"))
+        later_changes(world)
+        check(world)
+    assert refusals
+
+
+@pytest.mark.sample(2)
+@covering("kind, fault", kinds_from(8), CRASHES, first=2)
+def test_write_killed_at_any_call_is_not_in_the_index(kind: str, fault: Fault) -> None:
+    """T-R09, T-I06: whether the metadata table has its part or not; no compaction of that has it.
+
+    The index is built, or is one already, while the write is pending.
+    """
+    has_part = set()
+    for number in itertools.count():
+        world = made(faulty_storage.FaultAt("other", number, fault), kind)
+        is_built_before = number % 2 == 0
+        if is_built_before:
+            world.build_index(world.writer("builder"))
+        try:
+            world.write(world.writer("other"), "b1")
+        except schedule.Crash:
+            pass
+        else:
+            break
+        beside = active.listed(metadata_timelines.opened(world.storage))
+        has_part.update(
+            beside.find(each.requested_time) is not None
+            for each in world.timeline.pending_of(*instants.WRITES)
+        )
+        world.keep_up_metadata(world.writer("upkeeper"))
+        if not is_built_before:
+            world.time.advance(world.lock.session_ms + 1)
+            world.build_index(world.writer("builder"))
+        world.time.advance(SETTINGS.heartbeat_expiry_ms + 1)
+        schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+        later_changes(world)
+        check(world)
+    assert has_part == {False, True}
 
 
 @pytest.mark.sample(SAMPLED)

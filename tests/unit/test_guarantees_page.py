@@ -20,7 +20,7 @@ PROMISE = re.compile(
     re.MULTILINE,
 )
 PROMISES = 170
-ATTACKS = ("simulation/", "processes/", "conformance/")
+ATTACKS = ("simulation/", "processes/", "conformance/", "cluster/test_controller_kills")
 """Tests that search for a violation, or have Apache Hudi as the judge."""
 
 COUNT = re.compile(r"^\| (?P<result>proved|covered|in part|open|no test) \| \d* \|", re.MULTILINE)
