@@ -155,9 +155,8 @@ def _placed(
         batch, looked_up = tagging.routed(batch, indexed.tags, stays=False), indexed.looked_up
     # What replaces file groups leaves those that are new since it began, with their keys.
     if has_looked or (how.operation.replaces and how.config.record_key_fields):
-        # What a log file deletes is new to a write that brings it to another partition.
-        is_doubtful = is_everywhere and how.config.updates_partitions
-        absent = tuple(_absent(batch, _logged(slices) if is_doubtful else ()))
+        # What a log file deletes is new to a write that finds it compacted, or moves it.
+        absent = tuple(_absent(batch, _logged(slices)))
     known = [group for group in batch.groups if group.file_id is not None]
     new = [group for group in batch.groups if group.file_id is None]
     match how.operation:
