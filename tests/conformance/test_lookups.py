@@ -142,3 +142,28 @@ def test_key_that_they_insert_meanwhile_is_not_inserted_twice(
         session.commit(written)
     turns.write(range(8, 9), 4)
     assert_same_rows(judge.read(path), turns.model.content(), KEY)
+
+
+@pytest.mark.parametrize("is_compacted", [True, False])
+def test_key_that_they_brought_back_is_there_twice_if_the_index_is_dropped_before_a_compaction(
+    judge: Judge, tmp_path: Path, *, is_compacted: bool
+) -> None:
+    """By the simple index they find it in two base files, though a log file has deleted one."""
+    path = tmp_path / "table"
+    made, index = TABLES["mor, theirs record index and ours simple"]
+    turns = peer_turns.Turns(judge, path, made)
+    turns.theirs(range(12), 1)
+    turns.theirs(range(2), 2, "delete")
+    turns.theirs(range(2), 3)
+    turns.adopt("--index", index)
+    if is_compacted:
+        turns.compact()
+    peer_ours.hoodie("index", "drop", path, "record_index", "--lock", "filesystem")
+    turns.options |= dict.fromkeys(RECORD_INDEX, "false") | {"hoodie.index.type": "SIMPLE"}
+    turns.theirs(range(2), 4)
+    found = judge.read(path)
+    if is_compacted:
+        assert_same_rows(found, turns.model.content(), KEY)
+        return
+    assert found.num_rows == 12 + 2
+    assert_same_rows(peer_ours.read(path), found, KEY)

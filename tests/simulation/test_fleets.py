@@ -247,6 +247,11 @@ def test_files_that_a_write_has_streamed_go_with_it_if_it_is_rolled_back() -> No
     assert_no_failure(Scenario.BUILT_BESIDE, 901_041)
 
 
+def test_write_that_was_rolled_back_and_is_published_late_is_in_no_increment() -> None:
+    """It was requested before all that a position counts, in a table without a chain."""
+    assert_no_failure(Scenario.BUILT_BESIDE, 950_745)
+
+
 def test_secondary_indexes_are_built_and_judged_beside_other_engines() -> None:
     """Else that nothing is found would prove nothing."""
     builds, valued = 0, 0

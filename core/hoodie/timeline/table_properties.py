@@ -121,6 +121,20 @@ def has_metadata_table(storage: Storage) -> bool:
     return any(found.get(key) for key in keys)
 
 
+def names_ready(storage: Storage, partition: str) -> bool:
+    """Return whether a partition of the metadata table is ready; a request.
+
+    For those who asked it just now. Where the properties are being changed it is said not to be.
+
+    Raises:
+        UnsupportedError: The table uses something that we do not read.
+    """
+    content = _read(storage, PATH)
+    if content is None or not _is_valid(content):
+        return False
+    return partition in _config_of(content).metadata_partitions
+
+
 @functools.lru_cache(maxsize=64)
 def _config_of(content: bytes) -> table_config.TableConfig:
     """Return the configuration in a file; every lock scope reads it, and it hardly ever changes."""

@@ -5,8 +5,8 @@ insert the same key share no file group, and would both be published. And a dele
 nowhere would miss its row. So what completed since a write began, in its partitions, or with a
 global index in any, is looked through for the keys that it found nowhere, right before it is
 published, in the lock scope (as `write.conflicts`). Written again, it finds them. A key in a file
-group whose log files may delete it counts as nowhere, too, where another write would take it for
-new in another partition.
+group whose log files may delete it counts as nowhere, too: another write takes it for new once they
+are compacted, or in another partition.
 
 Only writes that look their keys up are held to that, and those that replace file groups: a plain
 insert may bring a key twice, as with Apache Hudi, and so may a JVM writer that completes after one

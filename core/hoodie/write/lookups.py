@@ -31,7 +31,7 @@ from hoodie.engine import protocol as engine_protocol
 from hoodie.filegroup import block_decoding, snapshots, sorting
 from hoodie.model import commits, files, instants, key_changes, schemas, settings, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import contents
+from hoodie.timeline import contents, table_properties
 from hoodie.write import batches, placement
 
 with deferred.imports():
@@ -155,9 +155,8 @@ def _placed(
         batch, looked_up = tagging.routed(batch, indexed.tags, stays=False), indexed.looked_up
     # What replaces file groups leaves those that are new since it began, with their keys.
     if has_looked or (how.operation.replaces and how.config.record_key_fields):
-        # What a log file deletes is new to a write that brings it to another partition.
-        is_doubtful = is_everywhere and how.config.updates_partitions
-        absent = tuple(_absent(batch, _logged(slices) if is_doubtful else ()))
+        # What a log file deletes is new to a write that finds it compacted, or moves it.
+        absent = tuple(_absent(batch, _logged(slices)))
     known = [group for group in batch.groups if group.file_id is not None]
     new = [group for group in batch.groups if group.file_id is None]
     match how.operation:
@@ -294,7 +293,9 @@ def _indexed(
     indexed = None
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
         indexed = tagging.by_record_index(snapshot, wanted, slices, engine.parallelism)
-    if indexed is None:
+    # One that was dropped before it was asked, or while it was, may lack any key.
+    is_ready = indexed and table_properties.names_ready(storage, key_changes.RECORD_INDEX)
+    if indexed is None or not is_ready:
         return tagging.Indexed(tags=tagging.look_up(source, wanted, slices, engine))
     if how.config.is_copy_on_write:
         return indexed

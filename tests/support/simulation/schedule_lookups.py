@@ -61,7 +61,7 @@ from hoodie.write import (
     tasks,
     write_task,
 )
-from support.simulation import invariants, schedule, schedule_rows
+from support.simulation import invariants, schedule, schedule_rows, schedule_streaming
 from support.simulation.schedule_world import ANOTHER_PARTITION, PARTITION, World
 
 FLAG = "_hoodie_is_deleted"
@@ -163,7 +163,7 @@ class LookupWorld(World):
         self.drawn[opened.requested_time] = changes
         how = write_task.WriteTask(
             table_uri=writer.storage.uri,
-            config=opened.config,
+            config=schedule_streaming.looking_up(writer.storage, opened.config),
             schema=SCHEMA,
             stored_schema=SCHEMA,
             instant_time=opened.requested_time,

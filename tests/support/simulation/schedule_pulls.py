@@ -77,7 +77,7 @@ class Pulling:
         new = [each.requested_time for each in found.writes]
         again = self._seen.intersection(new)
         assert not again, f"{self._client.author} at {self._position} saw {again} again"
-        seen = self._seen.union(new)
+        seen = self._seen.union(new, self._uncounted(snapshot))
         is_cow = self._world.config.is_copy_on_write
         missed = [
             each
@@ -91,6 +91,21 @@ class Pulling:
         self._held = expected
         self._world.pulls += 1
         self._world.latecomers += len(found.latecomers)
+
+    def _uncounted(self, snapshot: snapshots.Snapshot) -> set[instants.InstantTime]:
+        """Return what was published late and was requested before all that the position counts.
+
+        It had been rolled back when that was given out: its files are gone (L2, IN7).
+        """
+        if self._position is None:
+            return set()
+        late = {each.requested_time for each in self._world.late}
+        since = self._position.since
+        return {
+            each.requested_time
+            for each in snapshot.timeline.completed_writes
+            if each.requested_time in late and each.requested_time < since
+        }
 
     def _look_back(self, source: increments.Source, snapshot: snapshots.Snapshot) -> None:
         """Check that the table as of the position before is what it was then (TT1, TT3)."""

@@ -5,8 +5,9 @@ completes by the properties as they were then. Nothing that it puts there says t
 project: its heartbeat is empty, and so is its inflight file. In a record index that they name it
 logs its keys without the lock, by a delta commit that is pending until it completes, and divides
 them by the number of file groups that there were when it wrote them (`Streamed`); in an index of
-each partition it makes some of a partition that has none. All else it does as ours do, which in the
-end write the same again.
+each partition it makes some of a partition that has none. It looks keys up in the data files, as
+those of Apache Hudi with a simple index: by a record index they would ask one that was dropped
+since. All else it does as ours do, which in the end write the same again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Self, cast
 
 from hoodie.filegroup import index_groups, metadata_records, metadata_table, metadata_writing
 from hoodie.format import file_names
-from hoodie.model import commits, files, instants, key_changes
+from hoodie.model import commits, files, instants, key_changes, table_config
 from hoodie.storage.protocol import FileInfo, Storage
 from hoodie.timeline import active, metadata_timelines, table_properties, transitions
 from hoodie.transaction import layout
@@ -90,6 +91,14 @@ def is_one(storage: Storage) -> bool:
     """Return whether a storage is that of such a writer."""
     found: object = storage
     return isinstance(found, StreamingStorage)
+
+
+def looking_up(storage: Storage, config: table_config.TableConfig) -> table_config.TableConfig:
+    """Return the configuration by which a write looks keys up: a streaming one in the files."""
+    if not is_one(storage):
+        return config
+    others = (each for each in config.metadata_partitions if each != key_changes.RECORD_INDEX)
+    return replace(config, metadata_partitions=tuple(others))
 
 
 @dataclass(frozen=True, kw_only=True)

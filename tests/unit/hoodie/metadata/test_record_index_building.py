@@ -19,6 +19,7 @@ from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning
 from hoodie.read import where as filters
+from hoodie.storage import local
 from hoodie.timeline import active, index_definitions
 from hoodie.transaction import lifecycle
 from support.parameters import covering
@@ -487,6 +488,51 @@ def test_what_was_looked_up_in_a_dropped_index_is_looked_up_again(
     monkeypatch.setattr(lifecycle, "complete", after_look_up)
     complete()
     built.check(is_exact=True)
+
+
+@pytest.mark.parametrize("gone", ["base files", "log files"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "mor simple",
+        "cow simple",
+        "mor global",
+        "cow global",
+        f"mor simple{OF_PARTITIONS}",
+        f"cow global{OF_PARTITIONS}",
+        f"{SHARED}mor simple",
+        f"{SHARED}mor simple{OF_PARTITIONS}",
+    ],
+)
+def test_keys_are_found_while_an_index_is_deleted(
+    kind: str, gone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that began before looks them up, and inserts none that is there."""
+    built = Building(tmp_path / "t", kind)
+    built.build()
+    built.small.table = built.opened()
+    built.upsert([row(key, 1) for key in KEYS[10:20]])
+    run_task, delete = built.small.run_task, local.LocalStorage.delete_unordered
+
+    def run_while_it_is_dropped(*arguments: Any) -> Any:  # noqa: ANN401 - passed on
+        written = []
+
+        def slowly(storage: local.LocalStorage, paths: list[str]) -> None:
+            first = [each for each in paths if each.endswith(".hfile") is (gone == "base files")]
+            delete(storage, first)
+            if not written:
+                written.append(run_task(*arguments))
+            delete(storage, [each for each in paths if each not in first])
+
+        monkeypatch.setattr(local.LocalStorage, "delete_unordered", slowly)
+        built.drop()
+        monkeypatch.setattr(local.LocalStorage, "delete_unordered", delete)
+        return written.pop()
+
+    monkeypatch.setattr(built.small, "run_task", run_while_it_is_dropped)
+    built.begin("early", [row(key, 5) for key in KEYS[:25]], small_file_bytes=0)()
+    found = [(str(each["id"]), str(each["b"])) for each in built.small.rows()]
+    assert sorted(found) == sorted(built.expected.items())
 
 
 def test_index_that_is_built_again_is_not_asked_by_a_table_opened_before(tmp_path: Path) -> None:

@@ -276,6 +276,25 @@ def test_first_of_two_that_find_a_key_nowhere_wins(
     assert small.problems() == []
 
 
+@pytest.mark.parametrize("operation", [UPSERT, DELETE, INSERT])
+def test_first_of_two_wins_that_bring_back_a_key_which_is_compacted_away_meanwhile(
+    tmp_path: Path, operation: commits.Operation
+) -> None:
+    """Its file group had it for the slow one, and not for the fast one (built-beside:950430)."""
+    small = made(tmp_path)
+    small.upsert([*OLD, FAST])
+    small.delete([KEY])
+    slow = begin(small, "slow", operation, drops_duplicates=True)
+    written = small.run_task(slow, [ROW if operation is not DELETE else KEY])
+    small.compact()
+    small.upsert([FAST], writer_id="fast", concurrency=OPTIMISTIC, small_file_bytes=0)
+    assert len(group_ids(small)) == 2
+    with pytest.raises(errors.WriteConflictError, match="has inserted 'k' into partition 'p'"):
+        slow.commit(written)
+    assert [row["b"] for row in small.rows() if row["id"] == "k"] == ["fast"]
+    assert small.problems() == []
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_writes_of_different_new_keys_both_commit(
     tmp_path: Path, kind: table_config.TableType
