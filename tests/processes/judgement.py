@@ -164,6 +164,9 @@ class Judge:
         how = replace(worker.RETENTION, grace_ms=0, files_max=1_000_000)
         self._opened.clean(how, transaction)
         assert not self._opened.propose_clean(how).removals
+        # A clean that died as it made its heartbeat has left half a file, which went with no sweep
+        # while it was pending.
+        self._opened.roll_back_failed(transaction)
 
     def _counts_as_alive(self) -> bool:
         """Return whether something is left alone as yet, though every process is dead.

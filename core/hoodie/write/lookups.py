@@ -294,8 +294,7 @@ def _indexed(
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
         indexed = tagging.by_record_index(snapshot, wanted, slices, engine.parallelism)
     # One that was dropped before it was asked, or while it was, may lack any key.
-    is_ready = indexed and table_properties.names_ready(storage, key_changes.RECORD_INDEX)
-    if indexed is None or not is_ready:
+    if indexed is None or not table_properties.names_ready(storage, key_changes.RECORD_INDEX):
         return tagging.Indexed(tags=tagging.look_up(source, wanted, slices, engine))
     if how.config.is_copy_on_write:
         return indexed
