@@ -156,14 +156,16 @@ class Judge:
             # It may be completed by the newest epoch, which the next change publishes.
             with contextlib.suppress(errors.ConflictError):
                 self._opened.compact(pending.requested_time, transaction)
-        assert not self._opened.timeline().pending_compactions
+        pending = self._opened.timeline().pending_compactions
+        assert not pending, f"not compacted: {pending}"
         self._opened.roll_back_failed(transaction)
         if self._has_indexer:
             self._opened.build_index(worker.indexes_of(self._opened.config), transaction)
             self._opened.refresh()
         how = replace(worker.RETENTION, grace_ms=0, files_max=1_000_000)
         self._opened.clean(how, transaction)
-        assert not self._opened.propose_clean(how).removals
+        removals = self._opened.propose_clean(how).removals
+        assert not removals, f"not cleaned: {removals}"
         # A clean that died as it made its heartbeat has left half a file, which went with no sweep
         # while it was pending.
         self._opened.roll_back_failed(transaction)
@@ -225,7 +227,8 @@ class Judge:
     def _check_findings(self) -> None:
         """Check that a check finds nothing, in a metadata table neither, which reads use."""
         has_metadata = bool(self._opened.config.metadata_partitions)
-        assert self._opened.explain_read().has_metadata_table is has_metadata
+        uses_metadata = self._opened.explain_read().has_metadata_table
+        assert uses_metadata is has_metadata, f"a read uses a metadata table: {uses_metadata}"
         if self._has_indexer:
             validated = self._opened.validate_metadata()
             assert validated.is_right, validated
@@ -234,7 +237,7 @@ class Judge:
             for finding in self._opened.check(worker.MODES[self._mode].settings)
             if finding.severity is results.Severity.ERROR
         ]
-        assert bad == []
+        assert not bad, f"a check finds: {bad}"
 
 
 class _Times(moved_clock.MovedClock):

@@ -225,12 +225,17 @@ def of_other_zones(
 def findings(
     found: Sequence[Shown], zone: time_zones.TimeZone
 ) -> tuple[tuple[instants.Instant, str], ...]:
-    """Return instants whose times are wrong and what that means, in the order of completion."""
+    """Return instants whose times are wrong and what that means, in the order of completion.
+
+    That a service which writes no rows, such as a clean, ended later than its time says does no
+    harm: it may have lost its lock right before.
+    """
     texts = {
         each: f"began or completed after {before}, with an earlier time: clocks were put back, or "
         "one is wrong. Readers may not see what it wrote to a file group that both wrote: write "
         "its rows again"
         for each, before in went_back(found, zone)
+        if each.action.is_write
     }
     for each, ahead_min in of_other_zones(found, zone):
         where = "ahead of" if ahead_min > 0 else "behind"

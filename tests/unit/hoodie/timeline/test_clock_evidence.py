@@ -241,6 +241,18 @@ def test_findings_say_what_is_wrong_in_the_order_of_completion() -> None:
     )
 
 
+@pytest.mark.parametrize(("action", "count"), [(Action.CLEAN, 0), (Action.COMMIT, 1)])
+def test_service_without_rows_may_end_late(action: Action, count: int) -> None:
+    """It lost its lock right before its completed file was there, and a writer came between."""
+    times = (SUMMER_MS, SUMMER_MS - 1_000)
+    between, late = (completed(UTC_ZONE.format(ms)) for ms in times)
+    found = [
+        Shown(instant=between, modified_ms=SUMMER_MS),
+        Shown(instant=replace(late, action=action), modified_ms=SUMMER_MS + 3_000),
+    ]
+    assert len(clock_evidence.findings(found, UTC_ZONE)) == count
+
+
 def test_files_of_a_table_are_those_of_its_timeline() -> None:
     storage = MemoryStorage(MemoryStore())
     instant = completed(UTC_ZONE.format(SUMMER_MS))
