@@ -34,8 +34,11 @@ def test_default_lock_of_a_table_in_a_bucket_is_a_lease_there() -> None:
 
 
 def test_set_gives_settings_by_hudis_keys() -> None:
-    run = run_settings.parse(URI, 
-        ["hoodie.write.lock.wait_time_ms = 5", "hoodie.parquet.compression.codec=zstd"], None, NBCC
+    run = run_settings.parse(
+        URI,
+        ["hoodie.write.lock.wait_time_ms = 5", "hoodie.parquet.compression.codec=zstd"],
+        None,
+        NBCC,
     )
     assert run.settings == settings.WriteSettings(
         concurrency=settings.ConcurrencyMode.NON_BLOCKING, lock_wait_ms=5, parquet_codec="zstd"
@@ -43,7 +46,8 @@ def test_set_gives_settings_by_hudis_keys() -> None:
 
 
 def test_set_gives_a_lock_by_hudis_keys() -> None:
-    run = run_settings.parse(URI, 
+    run = run_settings.parse(
+        URI,
         [
             "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
             "hoodie.write.lock.zookeeper.url=zk",
