@@ -371,3 +371,37 @@ def test_formats_have_the_names_that_files_end_with(hoodie: Run, tmp_path: Path,
     options = ("--format", name, "--create", "--record-key", "id")
     fine(hoodie("write", tmp_path / "t", path, *options))
     assert fine(hoodie("read", tmp_path / "t", "--json")).rows == [{"id": 1, "city": "Rome"}]
+
+
+def test_maps_are_objects_of_json(hoodie: Run, tmp_path: Path) -> None:
+    made = pa.table(
+        {
+            "id": [1],
+            "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+            "note": ["old"],
+        }
+    )
+    parquet.write_table(made, tmp_path / "made.parquet")
+    table = tmp_path / "table"
+    fine(hoodie("write", table, tmp_path / "made.parquet", "--create", "--record-key", "id"))
+    shown = hoodie("read", table, "--json").out
+    assert shown == '{"id":1,"m":{"a": 1},"note":"old"}\n'
+    assert hoodie("read", table).out == '"id","m","note"\n1,"{""a"": 1}","old"\n'
+    rows = '{"id":2,"m":{"b":null,"c":3}}\n{"id":3}\n{"id":4,"m":[["d",4]],"note":5}\n'
+    fine(hoodie("write", table, put(tmp_path / "rows.json", shown + rows)))
+    assert sorted(hoodie("read", table, "--json").rows, key=lambda row: row["id"]) == [
+        {"id": 1, "m": {"a": 1}, "note": "old"},
+        {"id": 2, "m": {"b": None, "c": 3}, "note": None},
+        {"id": 3, "m": None, "note": None},
+        {"id": 4, "m": {"d": 4}, "note": "5"},
+    ]
+    wrong = put(tmp_path / "wrong.json", '{"id":5,"m":{"e":"x"}}\n{"id":6,"m":7}\n{"id":7}\n')
+    refused = hoodie("write", table, wrong)
+    assert refused.code == 20
+    assert "column 'm' has a value that is no map<string, int64>" in refused.err
+    rejects = tmp_path / "rejects.csv"
+    fine(hoodie("write", table, wrong, "--reject-file", rejects))
+    assert [line.split(",")[1:3] for line in rejects.read_text().splitlines()[1:]] == [
+        ["1", "m"],
+        ["2", "m"],
+    ]

@@ -209,7 +209,7 @@ class Killed(BaseException):
 def test_build_that_broke_off_is_shown_and_finished(hoodie: Run, table: Path, trips: Path) -> None:
     """T-I07: by the same command; its writers went on meanwhile."""
     with_metadata(hoodie, table, trips)
-    run = run_settings.parse_beside_writers(None, "filesystem")
+    run = run_settings.parse_beside_writers(str(table), None, "filesystem")
 
     def die(what: str) -> None:
         if what == "publishing":
@@ -301,7 +301,7 @@ def test_metadata_table_that_lost_a_partition_while_an_index_was_built_is_made_a
 ) -> None:
     """Nothing is lost, and the error of the next write says what to do."""
     with_metadata(hoodie, table, trips)
-    run = run_settings.parse_beside_writers(None, "filesystem")
+    run = run_settings.parse_beside_writers(str(table), None, "filesystem")
 
     def lose(what: str) -> None:
         if what == "publishing":

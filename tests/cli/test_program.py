@@ -106,10 +106,27 @@ def test_reader_that_goes_away_ends_the_program_quietly(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_device_is_told(hoodie: Run, program: Run, table: Path, trips: Path) -> None:
     assert hoodie("write", table, "--input", trips).code == 0
-    with Path("/dev/full").open("wb") as full:
-        answer = program("read", table, stdout=full)
-    assert answer.code == 30
-    assert answer.err.startswith("error: standard output: No space left on device\n")
+    for words in (["read"], ["count"], ["timeline"], ["count", "--json"], ["read", "--json"]):
+        with Path("/dev/full").open("wb") as full:
+            answer = program(words[0], table, *words[1:], stdout=full)
+        assert answer.code == 30
+        assert answer.err.startswith("error: standard output: No space left on device\n")
+        assert "Exception" not in answer.err
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_program_that_was_started_without_a_stream_does_without_it(
+    hoodie: Run, program_path: Path, table: Path, trips: Path, closed: str
+) -> None:
+    for words in (f"write {table} --input {trips}", f"read {table}", f"timeline {table}"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"{program_path} {words} {closed}"],
+            capture_output=True,
+            timeout=PROGRAM_TIMEOUT_S,
+            check=False,
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    assert hoodie("count", table).out == "3 rows\n"
 
 
 def test_interrupt_is_told_without_traceback(
@@ -212,6 +229,36 @@ def test_stopped_write_is_taken_back(
     assert f"error: {told}" in noted
     assert hoodie("heartbeats", table).out == "nothing is pending\n"
     assert hoodie("read", table, "--json").out == ""
+
+
+QUERIED = """
+import signal, sys
+from hoodie.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+minutes = "SELECT count(*) FROM range(100000) a, range(9000000) b WHERE a.range * b.range % 7 = 3"
+sys.argv[1:] = ["sql", {table!r}, minutes]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_query_of_duckdb_that_is_stopped_ends_at_once(
+    table: Path, number: signal.Signals, code: int
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", QUERIED.format(table=str(table))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(4)
+        process.send_signal(number)
+        found = process.communicate(timeout=10)
+    told = "terminated" if number == signal.SIGTERM else "interrupted"
+    noted = f"error: {told}\nhint: uncommitted changes stay invisible\n"
+    assert (process.returncode, *found) == (code, "", noted)
 
 
 @pytest.mark.parametrize(

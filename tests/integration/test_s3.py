@@ -6,10 +6,11 @@ import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from hoodie import errors
+from hoodie import cli, errors
 from hoodie.model.instants import format_time
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
@@ -102,3 +103,16 @@ def test_commit_that_completes_behind_a_page_is_not_missed(
     shown = [each.requested_time for each in timeline.completed_writes]
     assert shown == [others, long, short][: len(shown)]
     assert len(shown) == 3
+
+
+def test_commands_on_a_table_in_a_bucket_need_no_lock_to_be_named(
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trips.csv").write_text("id,city\n1,Oslo\n2,Rome\n")
+    uri = f"s3://{bucket}/lake/trips"
+    written = [str(tmp_path / "trips.csv"), "--create", "--record-key", "id"]
+    for words in (["write", uri, *written], ["delete", uri, "--where", "id = 1"], ["compact", uri]):
+        assert cli.main(words) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert cli.main(["count", uri]) == 0
+    assert capsys.readouterr().out == "1 row\n"

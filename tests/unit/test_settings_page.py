@@ -169,14 +169,14 @@ def test_keys_of_a_lock_are_those_that_are_read(provider: str) -> None:
 def test_misspelt_key_of_a_lock_is_refused() -> None:
     texts = [f"{PREFIX}provider=ZookeeperBasedLockProvider", f"{PREFIX}zookeeper.ulr=zk"]
     with pytest.raises(Exception, match=r"zookeeper\.ulr is not a setting of Zookeeper"):
-        run_settings.parse(texts, None)
+        run_settings.parse("/data/trips", texts, None)
 
 
 @pytest.mark.parametrize("key", table_facts.REFUSED)
 def test_key_that_is_not_honoured_is_refused_with_the_reason(key: str) -> None:
     """T-L19 (credentials)."""
     with pytest.raises(Exception, match=table_facts.REFUSED[key]) as raised:
-        run_settings.parse([f"{key}=AKIA123"], None)
+        run_settings.parse("/data/trips", [f"{key}=AKIA123"], None)
     assert "AKIA123" not in str(raised.value)
 
 

@@ -11,7 +11,6 @@ from hoodie import errors
 from hoodie.model import column_types, compaction_options, settings, table_config
 from hoodie.transaction.locks import address_texts
 
-LOCK_DEFAULT = "filesystem"
 _MEANING_WIDTH = 72
 
 TableUri = Annotated[
@@ -30,7 +29,7 @@ LockText = Annotated[
         help="The table lock, the same for everything that writes the table: "
         + address_texts.forms_text()
         + ".",
-        show_default=LOCK_DEFAULT,
+        show_default="filesystem; storage in a bucket",
     ),
 ]
 PartitionPaths = Annotated[

@@ -1,6 +1,5 @@
 """The command `hoodie`: its commands put together, and the edge where every failure is told."""
 
-import contextlib
 import functools
 import importlib
 import io
@@ -108,17 +107,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Without the program's name; None takes the process's own, which then is ours.
     """
     if argv is None:
+        output.open_missing()
         startup.leave_out_pandas()
         signal.signal(signal.SIGTERM, _terminate)
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     _tolerate_all_characters()
     try:
         result = _run(arguments.spread(given))
-        sys.stdout.flush()
+        output.flush()
     except (Exception, KeyboardInterrupt) as error:
         cause = (error.__cause__ or error) if isinstance(error, _BrokenOffError) else error
         if isinstance(cause, BrokenPipeError):
-            return _end_without_reader()
+            return failures.EXIT_READER_GONE
         return _tell(failures.of(cause), is_json=JSON_OPTION in given)
     return result if isinstance(result, int) else errors.EXIT_DONE
 
@@ -213,13 +213,6 @@ def _tell(failure: failures.Failure, *, is_json: bool) -> int:
     if is_json:
         output.document(failures.document(failure))
     return exit_code
-
-
-def _end_without_reader() -> int:
-    """Let the interpreter's last flush go nowhere, quietly."""
-    with contextlib.suppress(OSError, io.UnsupportedOperation):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return failures.EXIT_READER_GONE
 
 
 def _tolerate_all_characters() -> None:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from hoodie import errors
+from hoodie.cli import output
 from hoodie.format import json_lines
 from hoodie.storage import locations
 
@@ -93,16 +94,12 @@ def write_standard_output(rows: pa.RecordBatchReader, told: Progress, *, is_json
         StorageError: It cannot be written to.
     """
     stream = sys.stdout.buffer
-    try:
+    with output.printing():
         if is_json:
             write_json_lines(rows, stream, told)
         else:
             write_csv(rows, stream, told)
         stream.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise errors.StorageError(f"standard output: {error.strerror or error}") from error
 
 
 def write_csv(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.cli import options
+from hoodie.door import writers
 from hoodie.model import compaction_options, settings, table_config
 from hoodie.services import table_facts
 from hoodie.transaction import authors, manager
@@ -43,11 +44,18 @@ class RunSettings:
 
 
 def parse(
+    uri: str,
     set_texts: Sequence[str] | None,
     lock_text: str | None,
     concurrency: options.Concurrency | None = None,
 ) -> RunSettings:
     """Return what the options mean.
+
+    Args:
+        uri: The table's, whose storage has the lock if no option names one.
+        set_texts: Of `--set`.
+        lock_text: Of `--lock`.
+        concurrency: Of `--concurrency`.
 
     Raises:
         InvalidInputError: A text is malformed.
@@ -82,7 +90,7 @@ def parse(
         )
     if effective.contradiction is not None:
         raise errors.ConfigurationError(effective.contradiction)
-    lock = _lock(lock_text, lock_properties, {**facts, **given})
+    lock = _lock(uri, lock_text, lock_properties, {**facts, **given})
     is_alone = effective.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     if not is_alone and isinstance(lock, addresses.InProcessAddress):
         name = options.name_of(effective.concurrency)
@@ -95,13 +103,15 @@ def parse(
     return RunSettings(settings=effective, lock=lock, facts=facts, compaction=compaction)
 
 
-def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) -> RunSettings:
+def parse_for_service(
+    uri: str, set_texts: Sequence[str] | None, lock_text: str | None
+) -> RunSettings:
     """Return what the options of a table service mean, which is a process beside the writers.
 
     Raises:
         ConfigurationError: As `parse`; or the lock excludes no other process (S81).
     """
-    run = parse(set_texts, lock_text)
+    run = parse(uri, set_texts, lock_text)
     if isinstance(run.lock, addresses.InProcessAddress):
         raise errors.ConfigurationError(
             "--lock in-process: the lock excludes no other process, expected the lock of the "
@@ -110,16 +120,18 @@ def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) ->
     return run
 
 
-def parse_beside_writers(set_texts: Sequence[str] | None, lock_text: str | None) -> RunSettings:
+def parse_beside_writers(
+    uri: str, set_texts: Sequence[str] | None, lock_text: str | None
+) -> RunSettings:
     """Return the same of a service that runs beside several writers, whose mode is their concern.
 
     Raises:
         ConfigurationError: As `parse_for_service`.
     """
     states_mode = _MODE_KEY in options.properties(set_texts)
-    run = parse(set_texts, lock_text, None if states_mode else options.Concurrency.OPTIMISTIC)
+    run = parse(uri, set_texts, lock_text, None if states_mode else options.Concurrency.OPTIMISTIC)
     if isinstance(run.lock, addresses.InProcessAddress):
-        return parse_for_service(set_texts, lock_text)
+        return parse_for_service(uri, set_texts, lock_text)
     return run
 
 
@@ -166,14 +178,17 @@ def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> N
 
 
 def _lock(
-    lock_text: str | None, lock_properties: Mapping[str, str], others: Mapping[str, str]
+    uri: str,
+    lock_text: str | None,
+    lock_properties: Mapping[str, str],
+    others: Mapping[str, str],
 ) -> addresses.LockAddress:
     if lock_properties and lock_text is not None:
         raise errors.ConfigurationError(
             f"--lock {lock_text} with --set {min(lock_properties)}: expected one of them"
         )
     if not lock_properties:
-        return address_texts.parse(lock_text or options.LOCK_DEFAULT)
+        return writers.lock_of(uri) if lock_text is None else address_texts.parse(lock_text)
     # Of some providers a setting of the writer is a part as well: how long it waits is their lease.
     lock = hudi_options.from_options(
         {**others, **lock_properties}, table_name=others.get(_NAME_KEY)

@@ -1,7 +1,7 @@
 """Columns and rows of Arrow as callers have them, in the types that tables hold.
 
 Two things that data frames have and tables do not: times in nanoseconds, which become microseconds
-where nothing is lost, and dictionaries (categories), which become their values.
+where nothing is lost, and dictionaries (categories) and runs, which become their values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import deferred, errors
 from hoodie.model import column_names, column_types
@@ -163,7 +164,7 @@ def check_kept(name: str, values: Iterable[object], kind: pa.DataType) -> None:
 
 def held_type(kind: pa.DataType) -> pa.DataType:
     """Return the type in which a table holds such values, if there is one."""
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         return held_type(kind.value_type)
     found = _HELD.get(kind, kind)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
@@ -196,6 +197,8 @@ def _cast(field: pa.Field, values: pa.Array, kind: pa.DataType) -> pa.Array:
         if pa.types.is_dictionary(field.type):
             # Arrow has no cast from all dictionaries.
             return values.dictionary.cast(kind).take(values.indices)
+        if pa.types.is_run_end_encoded(field.type):
+            return pc.run_end_decode(values).cast(kind)
         return values.cast(kind)
     except pa.ArrowException as error:
         lost = f" ({error})"

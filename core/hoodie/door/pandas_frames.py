@@ -50,8 +50,17 @@ def arrow_table(given: object, columns: pa.Schema | None = None) -> pa.Table | N
 
 
 def _array(name: str, values: Any, columns: pa.Schema | None) -> pa.Array | pa.ChunkedArray:  # noqa: ANN401 - a series or an index
+    position = -1 if columns is None else columns.get_field_index(name)
+    wanted = columns.field(position).type if columns is not None and position >= 0 else None
     try:
-        found = pa.Array.from_pandas(values)
+        # Maps come out of Arrow as lists of pairs, which it does not take for maps by itself; with
+        # their type it would drop the zones of times.
+        is_map = (
+            wanted is not None
+            and pa.types.is_map(wanted)
+            and not pa.types.is_timestamp(wanted.item_type)
+        )
+        found = pa.array(values, wanted if is_map else None, from_pandas=True)
     except (pa.ArrowException, TypeError) as error:
         raise errors.InvalidInputError(
             f"column {name!r} has values of different types, or of one that Arrow does not have: "
@@ -64,10 +73,8 @@ def _array(name: str, values: Any, columns: pa.Schema | None) -> pa.Array | pa.C
                 f"column {name!r} has times with and without a time zone, expected one of both; "
                 "convert them, as with pandas.to_datetime(..., utc=True)"
             )
-    position = -1 if columns is None else columns.get_field_index(name)
-    if columns is None or position < 0:
+    if wanted is None:
         return found
-    wanted = columns.field(position).type
     if found.null_count == len(found):  # As texts are that are all missing: NaN, a number.
         return pa.nulls(len(found), wanted)
     if not (_is_number(found.type) and _is_number(wanted)):

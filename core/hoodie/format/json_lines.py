@@ -1,8 +1,9 @@
 """Rows as JSON objects, one a line.
 
-Times and decimals are texts, as in CSV; bytes are base64. NaN and infinities are null: JSON has no
-such numbers, and a text among numbers has no type for who reads them. Columns become JSON a column
-at a time, in Arrow; only nested ones, bytes and texts with control codes go through Python.
+Times and decimals are texts, as in CSV; bytes are base64; maps are objects. NaN and infinities are
+null: JSON has no such numbers, and a text among numbers has no type for who reads them. Columns
+become JSON a column at a time, in Arrow; only nested ones, bytes and texts with control codes go
+through Python.
 """
 
 import base64
@@ -41,12 +42,9 @@ def _encode(batch: pa.RecordBatch) -> bytes:
 
 
 def objects(batch: pa.RecordBatch) -> pa.Array:
-    """Return rows of a column or more as texts, each without its columns that are null.
-
-    Maps are objects.
-    """
+    """Return rows of a column or more as texts, each without its columns that are null."""
     fields = [
-        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", values(column, "lossy"), ""), "")
+        pc.fill_null(pc.binary_join_element_wise(f",{_key(name)}", values(column), ""), "")
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     joined = pc.binary_join_element_wise(*fields, "")
@@ -57,13 +55,8 @@ def _key(name: str) -> str:
     return f"{json.dumps(name, ensure_ascii=False)}:"
 
 
-def values(column: pa.Array, maps: str | None = None) -> pa.Array:
-    """Return the values of a column as JSON texts; null where there is none.
-
-    Args:
-        column: The values.
-        maps: As of `pa.Array.to_pylist`: None for maps as lists of pairs.
-    """
+def values(column: pa.Array) -> pa.Array:
+    """Return the values of a column as JSON texts; null where there is none."""
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         texts = column.cast(pa.string())
@@ -77,7 +70,7 @@ def values(column: pa.Array, maps: str | None = None) -> pa.Array:
         escaped = pc.replace_substring(pc.replace_substring(column, "\\", "\\\\"), '"', '\\"')
         texts = _quoted(escaped)
     else:
-        found = column.to_pylist(maps_as_pydicts=maps)
+        found = column.to_pylist(maps_as_pydicts="lossy")
         texts = pa.array([_by_value(value) for value in found], pa.string())
     return texts
 

@@ -24,6 +24,18 @@ NAMED: Mapping[str, pa.DataType] = MappingProxyType(
 )
 FORMS = f"{', '.join(NAMED)} or decimal(P, S)"
 
+HOLDERS: Mapping[pa.DataType, pa.DataType] = MappingProxyType(
+    {
+        pa.uint64(): pa.decimal128(20, 0),
+        pa.time32("s"): pa.string(),
+        pa.time32("ms"): pa.string(),
+        pa.time64("us"): pa.string(),
+        pa.time64("ns"): pa.string(),
+        **{pa.duration(unit): pa.int64() for unit in ("s", "ms", "us", "ns")},
+    }
+)
+"""Types that no table has, and the type of a table that holds all of their values."""
+
 _OTHER_NAMES = {
     "bigint": "long",
     "binary": "bytes",

@@ -17,7 +17,7 @@ from typing import NoReturn
 import pyarrow as pa
 
 from hoodie import deferred, errors, guesses
-from hoodie.model import avro_types, column_names
+from hoodie.model import avro_types, column_names, column_types
 
 with deferred.imports():
     from hoodie.model import settings
@@ -417,7 +417,8 @@ def _avro_type(column: pa.Field, record_name: str) -> object:
             "scale": type_.scale,
         }
     raise errors.UnsupportedError(
-        f"column {column.name!r} is {type_}: this type is not supported, cast it to another"
+        f"column {column.name!r} is {type_}: this type is not supported, cast it to "
+        f"{column_types.HOLDERS.get(type_, 'another')}"
     )
 
 

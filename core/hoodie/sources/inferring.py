@@ -14,17 +14,11 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.model import column_names, schemas
+from hoodie.model import column_names, column_types, schemas
 from hoodie.sources import columns, local_files
 
 _DECIMAL_DIGITS_MAX = 38
-_UNITS = ("s", "ms", "us", "ns")
-_STORED = {
-    pa.null(): pa.string(),
-    pa.uint64(): pa.decimal128(20, 0),
-    **{(pa.time32 if unit in ("s", "ms") else pa.time64)(unit): pa.string() for unit in _UNITS},
-    **{pa.duration(unit): pa.int64() for unit in _UNITS},
-}
+_STORED = {pa.null(): pa.string(), **column_types.HOLDERS}
 _INSTANTS = pa.timestamp("us", tz="UTC")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_]+")
 """What is between fields in files of CSV without commas."""

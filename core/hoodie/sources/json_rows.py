@@ -123,10 +123,10 @@ def texts(found: Iterable[Row], keys: Mapping[str, str], schema: pa.Schema) -> p
     Args:
         found: Rows.
         keys: The rows' key of each of the table's columns.
-        schema: The table's; its columns of texts have texts alone.
+        schema: The table's; its columns of texts have texts alone, as have those of maps.
     """
     columns: dict[str, list[str | None]] = {name: [] for name in keys}
-    of_texts = {name for name in keys if pa.types.is_string(schema.field(name).type)}
+    of_texts = {name for name in keys if _is_text(schema.field(name).type)}
     for row in found:
         for name, column in columns.items():
             value = row.get(keys[name])
@@ -135,6 +135,10 @@ def texts(found: Iterable[Row], keys: Mapping[str, str], schema: pa.Schema) -> p
                 text = json.dumps(text)
             column.append(text)
     return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_map(kind))
 
 
 def lines(values: pa.Table) -> bytes:

@@ -27,7 +27,15 @@ from pyarrow import csv, json
 
 from hoodie import errors
 from hoodie.contract import input_sources
-from hoodie.sources import casting, columns, input_checks, json_arrays, json_rows, rejecting
+from hoodie.sources import (
+    casting,
+    columns,
+    input_checks,
+    json_arrays,
+    json_maps,
+    json_rows,
+    rejecting,
+)
 
 _BLOCK_BYTES = (1 << 20, 1 << 28)
 """Arrow's own size of a block, and the one for rows that are longer than that."""
@@ -476,7 +484,7 @@ def _parsed(
             parsed = _read_json(open_input, _json_rules(keys, schema, takes_all=True))
         except _NO_JSON as again:
             raise _explained(again, open_input, keys, schema, origin, first_row) from again
-    return _with_bytes(_renamed(parsed, keys), schema, origin)
+    return _with_maps(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
 
 
 def _objects(open_input: input_checks.Open) -> input_checks.Open:
@@ -527,8 +535,10 @@ def _explained(
         parsed = _read_json(open_input, json.ParseOptions())
         present = set(parsed.column_names)
         known = {key: name for name, key in keys.items() if key in present}
+        maps = {key for key, name in known.items() if pa.types.is_map(schema.field(name).type)}
         if foreign := [name for name in parsed.column_names if name not in known]:
             return columns.unknown(foreign[0], schema, origin)
+        known = {key: name for key, name in known.items() if key not in maps}
         for key, name in known.items():
             kind = schema.field(name).type
             wrong = columns.foreign_field(name, parsed.schema.field(key).type, kind)
@@ -555,7 +565,22 @@ def _parsed_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that JSON is parsed into: texts where JSON has no type of its own."""
     if pa.types.is_floating(kind):
         return pa.float64()
-    return pa.string() if pa.types.is_temporal(kind) or pa.types.is_binary(kind) else kind
+    is_text = pa.types.is_temporal(kind) or pa.types.is_binary(kind) or pa.types.is_map(kind)
+    return pa.string() if is_text else kind
+
+
+def _with_maps(data: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:
+    """Return the table with the maps that texts of JSON stand for."""
+    for index, name in enumerate(data.column_names):
+        kind = schema.field(name).type
+        if not pa.types.is_map(kind):
+            continue
+        try:
+            found = json_maps.of_texts(data.column(index), kind)
+        except errors.InvalidInputError as error:
+            raise errors.InvalidInputError(f"{origin}: column {name!r} {error}") from error
+        data = data.set_column(index, name, found)
+    return data
 
 
 def _with_bytes(data: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:

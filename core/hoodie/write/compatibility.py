@@ -206,7 +206,9 @@ def check(
             is_mine = mine.mode is settings.ConcurrencyMode.SINGLE_WRITER
             raise errors.ConflictError(
                 f"{other} is active, and {'this write' if is_mine else 'it'} runs as "
-                f"{settings.ConcurrencyMode.SINGLE_WRITER.value}, expected no other writer"
+                f"{settings.ConcurrencyMode.SINGLE_WRITER.value}, expected no other writer; "
+                "writers that run at the same time all take one mode for several, such as "
+                "--concurrency occ (concurrency='occ' in Python)"
             )
         if len(modes) > 1:
             assert mine.mode is not None

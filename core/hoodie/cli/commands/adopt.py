@@ -106,7 +106,7 @@ def adopt(  # noqa: PLR0913 - one for each option
         time_zone=time_zone,
         key_options=options.properties(key_option, "--key-option"),
     )
-    run = run_settings.parse_for_service(set_texts, lock)
+    run = run_settings.parse_for_service(uri, set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)

@@ -65,7 +65,7 @@ def archive(  # noqa: PLR0913 - a parameter an option
     """Archive old instants of a table."""
     given, others = _split(set_texts)
     policy = replace(_policy(given, keep_min, keep_max), history_days=keep_history)
-    run = run_settings.parse_for_service(others, lock)
+    run = run_settings.parse_for_service(uri, others, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)

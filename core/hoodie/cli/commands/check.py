@@ -20,7 +20,7 @@ def check(
     as_json: options.AsJson = False,
 ) -> int:
     """Check every invariant of a table and its timeline."""
-    run = run_settings.parse(set_texts, None)
+    run = run_settings.parse(uri, set_texts, None)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         display.phase("checking")

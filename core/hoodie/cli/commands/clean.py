@@ -65,7 +65,7 @@ def clean(  # noqa: PLR0913 - a parameter an option
     how = retention.Retention(
         policy=policy, retained=retained, grace_ms=grace * _MINUTE_MS, files_max=max_files
     )
-    run = run_settings.parse_for_service(set_texts, lock)
+    run = run_settings.parse_for_service(uri, set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)

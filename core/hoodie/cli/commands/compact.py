@@ -89,7 +89,7 @@ def compact(  # noqa: PLR0913 - a parameter an option
     if is_dry_run and execute is not None:
         raise typer.BadParameter("expected at most one of --dry-run and --execute")
     run = run_settings.with_compaction(
-        run_settings.parse_for_service(set_texts, lock),
+        run_settings.parse_for_service(uri, set_texts, lock),
         {
             "--trigger": trigger,
             "--strategy": strategy,

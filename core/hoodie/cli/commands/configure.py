@@ -83,7 +83,7 @@ def configure(  # noqa: PLR0913 - a parameter an option
         )
     if chain is False and foreign_writers is False:
         raise typer.BadParameter("--no-chain: a table without foreign writers has a chain")
-    run = run_settings.parse_for_service(set_texts, lock)
+    run = run_settings.parse_for_service(uri, set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)

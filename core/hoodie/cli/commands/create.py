@@ -222,7 +222,7 @@ def create(  # noqa: PLR0913 - a parameter an option
         raise typer.BadParameter("--rename without --schema: there is nothing to rename")
     if lock is not None and not metadata_table:
         raise typer.BadParameter("--lock is an option of --metadata-table only")
-    run = run_settings.parse_for_service(None, lock)
+    run = run_settings.parse_for_service(uri, None, lock)
     env = environment.system()
     table_name = name or new_tables.name_of(uri)
     columns = schema_files.read(

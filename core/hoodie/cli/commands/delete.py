@@ -57,7 +57,7 @@ def delete(  # noqa: PLR0913 - a parameter an option
     if (where is None) == (not paths):
         raise errors.InvalidInputError("expected either --where or --partition")
     predicate = None if where is None else where_text.parse(where)
-    run = run_settings.parse(set_texts, lock, concurrency)
+    run = run_settings.parse(uri, set_texts, lock, concurrency)
     with progress.Display() as display:
         opened = tables.open_table(uri, env, display)
         run_settings.check_facts(run.facts, opened.config)

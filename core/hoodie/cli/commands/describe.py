@@ -81,7 +81,7 @@ def _show_spark_options(
     mode = spark_options.mode_of(opened.config, hashing_config)
     if concurrency is not None:
         mode = options.CONCURRENCY_MODES[concurrency]
-    run = run_settings.parse(None, lock, options.Concurrency(options.name_of(mode)))
+    run = run_settings.parse(opened.uri, None, lock, options.Concurrency(options.name_of(mode)))
     found = spark_options.options(
         opened.config,
         mode,

@@ -57,7 +57,7 @@ def drop(  # noqa: PLR0913 - a parameter an option
 ) -> None:
     """Delete a table with all of its files."""
     env = environment.system()
-    run = run_settings.parse_for_service(set_texts, lock)
+    run = run_settings.parse_for_service(uri, set_texts, lock)
     storage = env.open_storage(uri)
     with progress.Display() as display:
         display.phase("looking at the table")

@@ -20,7 +20,7 @@ def heartbeats(
     as_json: options.AsJson = False,
 ) -> None:
     """Show what is pending on a table and who works on it."""
-    run = run_settings.parse(set_texts, None)
+    run = run_settings.parse(uri, set_texts, None)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         display.phase("reading heartbeats")

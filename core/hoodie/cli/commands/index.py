@@ -125,7 +125,7 @@ def index(  # noqa: PLR0913 - a parameter an option
         _once("--expression", expression),
         _once("--column", column),
     )
-    run = run_settings.parse_beside_writers(set_texts, lock)
+    run = run_settings.parse_beside_writers(uri, set_texts, lock)
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
@@ -190,7 +190,7 @@ def _wanted(
 def _status(
     uri: str, lock: options.LockText, set_texts: options.SetTexts, as_json: options.AsJson
 ) -> None:
-    run = run_settings.parse(set_texts, lock)
+    run = run_settings.parse(uri, set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)

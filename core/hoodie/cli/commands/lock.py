@@ -68,7 +68,7 @@ def lock(  # noqa: PLR0913 - a parameter an option
     """Explain who has a table's lock, or break a dead holder's."""
     if holder is not None and action is Action.EXPLAIN:
         raise typer.BadParameter("--holder is an option of break only")
-    run = run_settings.parse(set_texts, lock_text)
+    run = run_settings.parse(uri, set_texts, lock_text)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)

@@ -75,7 +75,7 @@ def metadata(  # noqa: PLR0913 - one for each option
     # Indexes are built beside writers, which have a lock.
     is_beside = rebuild and lock is not None
     parse = run_settings.parse_beside_writers if is_beside else run_settings.parse_for_service
-    run = parse(set_texts, lock)
+    run = parse(uri, set_texts, lock)
     left_out: list[str] = []
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)

@@ -43,7 +43,7 @@ def rollback(
     """Take failed writes back."""
     if is_all == (instant is not None):
         raise typer.BadParameter("expected one of --instant INSTANT and --all")
-    run = run_settings.parse_for_service(set_texts, lock)
+    run = run_settings.parse_for_service(uri, set_texts, lock)
     requested_time = instants.checked_time(instant) if instant is not None else None
     transaction = run.transaction(authors.Author())
     with progress.Display() as display:

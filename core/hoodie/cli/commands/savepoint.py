@@ -67,7 +67,7 @@ def savepoint(  # noqa: PLR0913 - a parameter an option
 ) -> None:
     """Create, list or delete savepoints."""
     _check_options(action, instant=instant, comment=comment, older_than=older_than)
-    run = run_settings.parse_for_service(set_texts, lock)
+    run = run_settings.parse_for_service(uri, set_texts, lock)
     commit = instants.checked_time(instant) if instant is not None else None
     age_ms = quantities.duration_ms(older_than) if older_than is not None else None
     env = environment.system()

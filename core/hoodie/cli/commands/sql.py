@@ -2,9 +2,11 @@
 
 import contextlib
 import importlib
+from concurrent import futures
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Protocol
 
+import pyarrow as pa
 import typer
 
 from hoodie import environment, errors
@@ -22,6 +24,22 @@ EXAMPLES = """Examples:
 """
 _ALIAS = "t"
 _ROWS_AT_ONCE = 1 << 16
+
+
+class _Query(Protocol):
+    """A relation of DuckDB."""
+
+    def to_arrow_reader(self, batch_size: int, /) -> pa.RecordBatchReader:
+        """Execute it, and return its rows."""
+        ...
+
+
+class _Connection(Protocol):
+    """A connection of DuckDB."""
+
+    def interrupt(self) -> None:
+        """End what it executes."""
+        ...
 
 
 def sql(  # noqa: PLR0913 - a parameter an option
@@ -62,6 +80,7 @@ def sql(  # noqa: PLR0913 - a parameter an option
     row_output.check(output_path, uri)
     env = environment.system()
     with contextlib.closing(duckdb.connect()) as connection, progress.Display() as display:
+        connection.execute("SET enable_progress_bar = false")  # It would be among the rows.
         opened = tables.open_table(uri, env, display)
         first = opened.scan(as_of=as_of)
         first.to_duckdb(connection, _ALIAS)
@@ -76,10 +95,24 @@ def sql(  # noqa: PLR0913 - a parameter an option
                 raise errors.InvalidInputError(
                     "the text has no statement, expected a query, such as SELECT ... FROM t"
                 )
-            rows = found.to_arrow_reader(_ROWS_AT_ONCE)
+            rows = _begun(found, connection)
             row_output.deliver(rows, opened.uri, output_path, limit, display, as_json=as_json)
         except duckdb.Error as error:
             raise errors.InvalidInputError(f"DuckDB: {error}") from error
+
+
+def _begun(query: _Query, connection: _Connection) -> pa.RecordBatchReader:
+    """Return the rows of a query that DuckDB has begun, in a thread of its own.
+
+    In this one DuckDB would look for signals when it has the first rows, after minutes perhaps.
+    """
+    with futures.ThreadPoolExecutor(1, thread_name_prefix="hoodie-sql") as pool:
+        beginning = pool.submit(query.to_arrow_reader, _ROWS_AT_ONCE)
+        try:
+            return beginning.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
 
 
 def _duckdb() -> ModuleType:

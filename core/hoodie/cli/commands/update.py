@@ -58,7 +58,7 @@ def update(  # noqa: PLR0913 - a parameter an option
     begun_s = env.clock.monotonic_s()
     values = _values(assignments)
     predicate = None if where is None else where_text.parse(where)
-    run = run_settings.parse(set_texts, lock, concurrency)
+    run = run_settings.parse(uri, set_texts, lock, concurrency)
     writer = writers.Writer(
         transaction=run.transaction(authors.Author(writer_id=writer_id)), compaction=run.compaction
     )

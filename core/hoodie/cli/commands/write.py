@@ -222,7 +222,7 @@ def write(  # noqa: PLR0913 - a parameter an option
     """Write the rows of files into a table."""
     env = environment.system()
     begun_s = env.clock.monotonic_s()
-    run = run_settings.parse(set_texts, lock, concurrency)
+    run = run_settings.parse(uri, set_texts, lock, concurrency)
     order = options.names(sort_by, "--sort-by") if sort_by is not None else ()
     reading = inputs.Reading(
         format=input_format,

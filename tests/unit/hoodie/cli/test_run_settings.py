@@ -10,6 +10,7 @@ from hoodie.cli import options, run_settings
 from hoodie.model import settings, table_config
 from hoodie.transaction.locks import addresses
 
+URI = "/data/trips"
 NBCC = options.Concurrency.NON_BLOCKING
 CONFIG = table_config.TableConfig(
     name="trips", record_key_fields=("id", "day"), bucket_count=8, hash_fields=("id",)
@@ -17,14 +18,27 @@ CONFIG = table_config.TableConfig(
 
 
 def test_defaults_are_a_single_writer_and_a_lock_file() -> None:
-    assert run_settings.parse(None, None) == run_settings.RunSettings(
+    assert run_settings.parse(URI, None, None) == run_settings.RunSettings(
         settings=settings.WriteSettings(), lock=addresses.FileSystemAddress(), facts={}
     )
 
 
+def test_default_lock_of_a_table_in_a_bucket_is_a_lease_there() -> None:
+    for parse in (
+        run_settings.parse,
+        run_settings.parse_for_service,
+        run_settings.parse_beside_writers,
+    ):
+        assert parse("s3://lake/trips", None, None).lock == addresses.StorageAddress()
+        assert parse("s3://lake/trips", None, "filesystem").lock == addresses.FileSystemAddress()
+
+
 def test_set_gives_settings_by_hudis_keys() -> None:
     run = run_settings.parse(
-        ["hoodie.write.lock.wait_time_ms = 5", "hoodie.parquet.compression.codec=zstd"], None, NBCC
+        URI,
+        ["hoodie.write.lock.wait_time_ms = 5", "hoodie.parquet.compression.codec=zstd"],
+        None,
+        NBCC,
     )
     assert run.settings == settings.WriteSettings(
         concurrency=settings.ConcurrencyMode.NON_BLOCKING, lock_wait_ms=5, parquet_codec="zstd"
@@ -33,6 +47,7 @@ def test_set_gives_settings_by_hudis_keys() -> None:
 
 def test_set_gives_a_lock_by_hudis_keys() -> None:
     run = run_settings.parse(
+        URI,
         [
             "hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
             "hoodie.write.lock.zookeeper.url=zk",
@@ -90,7 +105,7 @@ def test_what_is_malformed_or_contradicts_is_refused(
     complaint: str,
 ) -> None:
     with pytest.raises(errors.HoodieError, match=re.escape(complaint)) as raised:
-        run_settings.parse(set_texts, lock, concurrency)
+        run_settings.parse(URI, set_texts, lock, concurrency)
     assert isinstance(raised.value, errors.InvalidInputError | errors.ConfigurationError)
 
 
@@ -113,7 +128,7 @@ def test_what_is_malformed_or_contradicts_is_refused(
 )
 def test_facts_that_the_table_agrees_with_are_fine(facts: dict[str, str]) -> None:
     texts = [f"{key}={value}" for key, value in facts.items()]
-    run_settings.check_facts(run_settings.parse(texts, None).facts, CONFIG)
+    run_settings.check_facts(run_settings.parse(URI, texts, None).facts, CONFIG)
 
 
 def test_metadata_table_is_a_fact_of_the_table() -> None:

@@ -88,7 +88,13 @@ def test_columns_are_those_of_a_schema_or_of_data(
         ({3: "string"}, errors.InvalidInputError, "schema: 3 is not a name"),
         ({"ID": "string"}, errors.InvalidInputError, "its columns are ID; did you mean 'ID'?"),
         ({"a b": "string"}, errors.InvalidInputError, "'a b' is not a valid name"),
-        ({"id": pa.duration("s")}, errors.UnsupportedError, "duration[s]: this type is not"),
+        (
+            {"id": pa.duration("s")},
+            errors.UnsupportedError,
+            "duration[s]: this type is not supported, cast it to int64",
+        ),
+        ({"id": pa.uint64()}, errors.UnsupportedError, "cast it to decimal128(20, 0)"),
+        ({"id": pa.time64("us")}, errors.UnsupportedError, "cast it to string"),
         ({"x": "string"}, errors.InvalidInputError, "record_key 'id': the schema has no such"),
     ],
 )

@@ -105,6 +105,28 @@ def test_rows_of_every_form_are_written(trips: hoodie.Table, form: str) -> None:
     assert done.took_ms >= 0
 
 
+def test_columns_of_runs_are_those_of_their_values(tmp_path: Path) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", None]))
+    rows = pa.table({"id": [1, 2, 3], "runs": runs})
+    table = hoodie.create_table(tmp_path / "t", rows, "id")
+    assert table.schema.arrow.field("runs").type == pa.string()
+    table.upsert(rows)
+    table.upsert(rows.slice(2).to_reader())
+    found = table.scan().to_arrow().sort_by("id")
+    assert found["runs"].to_pylist() == ["a", "a", None]
+
+
+def test_maps_go_to_pandas_and_back(tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.int64()), ("m", pa.map_(pa.string(), pa.int64()))])
+    table = hoodie.create_table(tmp_path / "t", columns, "id")
+    rows = [{"id": 1, "m": [("a", 1), ("b", None)]}, {"id": 2, "m": None}, {"id": 3, "m": []}]
+    table.upsert(rows)
+    table.upsert(table.scan().to_pandas())
+    assert rows_of(table) == rows
+    with pytest.raises(errors.InvalidInputError, match="column 'm' has values of different types"):
+        table.upsert(pd.DataFrame({"id": [1], "m": [[("a", "x")]]}))
+
+
 def test_relation_of_duckdb_is_written(trips: hoodie.Table) -> None:
     found = arrow()  # noqa: F841 - named in the query
     trips.upsert(duckdb.sql("select * from found where n > 1"))
