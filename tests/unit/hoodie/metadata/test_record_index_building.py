@@ -21,7 +21,7 @@ from hoodie.read import planning
 from hoodie.read import where as filters
 from hoodie.storage import local
 from hoodie.timeline import active, index_definitions
-from hoodie.transaction import lifecycle
+from hoodie.transaction import authors, lifecycle
 from support.parameters import covering
 from support.tables import foreign_writes
 from support.tables.tables import CONFIG, SmallTable
@@ -588,6 +588,30 @@ def test_files_of_a_dropped_index_are_not_asked_by_a_table_opened_before(tmp_pat
     built.small.table = before
     built.upsert([row(key, 2) for key in KEYS])  # By what is in the files, and not in the index.
     built.build()
+    built.check(is_exact=True)
+
+
+@pytest.mark.parametrize("index", ["", OF_PARTITIONS])
+def test_key_that_a_log_file_deletes_on_top_of_a_compaction_is_not_in_the_index(
+    index: str, tmp_path: Path
+) -> None:
+    """The compaction brings it, as its plan was made before (built-beside:950117)."""
+    built = Building(tmp_path / "t", f"{SHARED}mor simple{index}")
+    built.upsert([row("3", 1), row("6", 1)])
+    service = replace(built.small.options().transaction, author=authors.Author())
+    plan = built.opened().schedule_compaction(service)
+    assert plan is not None
+    planned = [plan]
+    built.delete(["3"])
+
+    def hear(what: str) -> None:
+        if what == "publishing" and planned:
+            built.opened().compact(planned.pop(), service)
+
+    built.build(hear=hear)
+    assert not planned
+    built.check(is_exact=True)
+    built.upsert([row("3", 2)])
     built.check(is_exact=True)
 
 
