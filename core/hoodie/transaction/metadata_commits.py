@@ -441,13 +441,16 @@ def _index_logs(
     each partition: Apache Hudi makes them for partitions that `files` does not have yet, and its
     writers fail where it has one without. Readers count the file groups that they see, so those of
     a partition appear all at once, also what a writer that did not end has left of them. Those that
-    a build has begun appear when it is published, as many as it has begun.
+    a build has begun appear when it is published, as many as it has begun; those that a write of
+    Apache Hudi has begun, which logs keys before it completes, go with it if it fails.
     """
     assert client.beside is not None, client.storage.uri
     found = list(metadata_table.data_files(client.beside, key_changes.RECORD_INDEX))
     shown = set(groups_shown(scope, found))
     if is_being_built:
-        shown.update(each.group.file_id for each in filter(metadata_writing.begins_group, found))
+        pending = {each.requested_time for each in scope.timeline.pending_of(*instants.WRITES)}
+        lasting = (each for each in found if each.instant_time not in pending)
+        shown.update(each.group.file_id for each in filter(metadata_writing.begins_group, lasting))
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
     requested_ms = client.time_zone.epoch_ms(time)
