@@ -185,6 +185,8 @@ def test_standard_input_patterns_and_tabs(
     }
     nothing = hoodie("write", table, table.parent / "night*.tsv")
     assert (nothing.code, "no file matches" in nothing.err) == (20, True)
+    folder = hoodie("write", table, table.parent)
+    assert (folder.code, "is a folder, expected files, such as '" in folder.err) == (20, True)
 
 
 BAD = """id,n,day
