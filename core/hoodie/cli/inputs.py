@@ -268,11 +268,8 @@ def completed(
     if config.has_partial_updates:
         return data, ()
     needed = _needed(config)
-    absent = [
-        field
-        for field in schema
-        if field.name not in data.schema.names and field.nullable and field.name not in needed
-    ]
+    given = {*data.schema.names, *needed}
+    absent = [field for field in schema if field.name not in given and field.nullable]
     if not absent:
         return data, ()
     names = tuple(field.name for field in absent)
