@@ -185,6 +185,8 @@ def test_standard_input_patterns_and_tabs(
     }
     nothing = hoodie("write", table, table.parent / "night*.tsv")
     assert (nothing.code, "no file matches" in nothing.err) == (20, True)
+    folder = hoodie("write", table, table.parent)
+    assert (folder.code, "is a folder, expected files, such as '" in folder.err) == (20, True)
 
 
 BAD = """id,n,day
@@ -398,7 +400,7 @@ def test_maps_are_objects_of_json(hoodie: Run, tmp_path: Path) -> None:
     wrong = put(tmp_path / "wrong.json", '{"id":5,"m":{"e":"x"}}\n{"id":6,"m":7}\n{"id":7}\n')
     refused = hoodie("write", table, wrong)
     assert refused.code == 20
-    assert "column 'm' has a value that is no map<string, int64>" in refused.err
+    assert "column 'm' has a value that is not a map<string, int64>" in refused.err
     rejects = tmp_path / "rejects.csv"
     fine(hoodie("write", table, wrong, "--reject-file", rejects))
     assert [line.split(",")[1:3] for line in rejects.read_text().splitlines()[1:]] == [

@@ -84,8 +84,8 @@ def local(files: Sequence[str], reading: Reading) -> Iterator[list[str]]:
     Standard input is kept in a temporary file meanwhile, since input is read more than once.
 
     Raises:
-        InvalidInputError: No file matches a pattern, or standard input is named twice or without
-            its format.
+        InvalidInputError: No file matches a pattern, one is a folder, or standard input is named
+            twice or without its format.
         StorageError: Standard input cannot be kept.
     """
     names = [name for file in files for name in _matches(file)]
@@ -119,6 +119,10 @@ def title(file: str) -> str:
 
 
 def _matches(file: str) -> list[str]:
+    if "://" not in file and Path(file).is_dir():
+        raise errors.InvalidInputError(
+            f"input {file} is a folder, expected files, such as '{file.rstrip('/')}/*.parquet'"
+        )
     if not glob.has_magic(file) or Path(file).exists() or "://" in file:
         return [file]
     found = sorted(glob.glob(file, recursive=True))  # noqa: PTH207 - a Path has no `**` of a shell
@@ -264,11 +268,8 @@ def completed(
     if config.has_partial_updates:
         return data, ()
     needed = _needed(config)
-    absent = [
-        field
-        for field in schema
-        if field.name not in data.schema.names and field.nullable and field.name not in needed
-    ]
+    given = {*data.schema.names, *needed}
+    absent = [field for field in schema if field.name not in given and field.nullable]
     if not absent:
         return data, ()
     names = tuple(field.name for field in absent)

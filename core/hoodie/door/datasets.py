@@ -82,8 +82,9 @@ class Slice:
         """
         full = tasks.full_schema(self.task.schema.arrow)
         names = self.schema.names if columns is None else list(columns)
+        known = set(self.schema.names)
         for name in names:
-            if name not in self.schema.names:
+            if name not in known:
                 raise errors.NotFoundError(column_names.absence(name, self.schema.names))
         found = filters.both(self.filter, filters.filter_of(where, full))
         read = tuple(dict.fromkeys([*names, *found.columns])) or (schemas.RECORD_KEY,)

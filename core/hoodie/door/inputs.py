@@ -49,6 +49,11 @@ def data_of(given: object, schema: pa.Schema) -> Data:
     Raises:
         InvalidInputError: It is something else, or malformed.
     """
+    if type(given).__name__ == "LazyFrame":  # Of Polars, which is not asked for its schema.
+        raise errors.InvalidInputError(
+            "the rows are a LazyFrame, which is not collected: expected .collect() of it, or its "
+            "parts, .collect_batches()"
+        )
     table = _in_memory(given, schema)
     if table is not None:
         held = _held_table(table)

@@ -236,8 +236,9 @@ class Scan:
             InvalidInputError: The filter is malformed.
         """
         names = self._schema.names if columns is None else list(columns)
+        known = set(self._schema.names)
         for name in names:
-            if name not in self._schema.names:
+            if name not in known:
                 raise not_found(name, self._schema)
         found = filters.both(self._filter, filters.filter_of(where, self._source.columns))
         return _planned(
@@ -387,8 +388,9 @@ def scan(source: Source, wanted: Wanted, explain: Explain) -> Scan:
     full = source.columns
     own = pa.schema([each for each in full if each.name not in schemas.META_COLUMNS])
     names = list(own.names if wanted.columns is None else wanted.columns)
+    known = set(full.names)
     for name in names:
-        if name not in full.names:
+        if name not in known:
             raise not_found(name, own)
     return _planned(
         source,

@@ -423,13 +423,14 @@ def _found(
     job: Job, columns: Sequence[str], found: filters.Filter, before: pending.Pending | None
 ) -> pa.Table:
     """Return the rows that a filter keeps, as operations before leave them."""
-    fields = pa.schema([job.all_columns.field(name) for name in columns])
+    full = job.all_columns
+    fields = pa.schema([full.field(name) for name in columns])
     batches = _batches(job, columns, found)
     if before is None:
         return pa.Table.from_batches(batches, fields)
     kept = [batch.filter(pc.invert(before.names(batch))) for batch in batches]
     changed = before.after(_stored(job, before))
-    whole = projecting.project(changed, job.all_columns)
+    whole = projecting.project(changed, full)
     if found.predicate is not None:
         whole = predicates.kept(found.predicate, whole, whole.column_names)
     kept += [found.kept(batch).select(list(columns)) for batch in whole.to_batches()]
@@ -439,7 +440,8 @@ def _found(
 def _stored(job: Job, before: pending.Pending) -> pa.Table:
     """Return what the table has of the rows that operations before name."""
     names = [schemas.RECORD_KEY, schemas.PARTITION_PATH, *job.columns.names]
-    fields = pa.schema([job.all_columns.field(name) for name in names])
+    full = job.all_columns
+    fields = pa.schema([full.field(name) for name in names])
     keys = before.keys
     few = predicates.In(schemas.RECORD_KEY, tuple(keys.to_pylist()))
     batches = job.read(names, few if len(keys) <= _PUSHED_MAX else None)

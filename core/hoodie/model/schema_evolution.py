@@ -58,12 +58,9 @@ def additions(table: schemas.TableSchema, data: pa.Schema) -> pa.Schema:
     Raises:
         UnsupportedError: A column's type has no form in a table.
     """
+    known = set(table.arrow.names)
     return pa.schema(
-        [
-            column
-            for column in data
-            if column.name not in table.arrow.names or _is_wider(column, table)
-        ]
+        [column for column in data if column.name not in known or _is_wider(column, table)]
     )
 
 

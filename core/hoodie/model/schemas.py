@@ -332,8 +332,9 @@ def check_nulls(data: pa.Table, table: TableSchema) -> None:
     Raises:
         InvalidInputError: A value is missing.
     """
+    given = set(data.column_names)
     for field in table.arrow:
-        if field.name in data.column_names:
+        if field.name in given:
             _check_nulls(data.column(field.name), field)
 
 

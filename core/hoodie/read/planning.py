@@ -218,6 +218,7 @@ def plan(
                 reading.check_is_whole(file_slice.base_file)
         slices = tuple(each if each.is_changed else _base_alone(each) for each in wanted)
     known = snapshot.known
+    full = tasks.full_schema(seen)
 
     def task_of(file_slice: files.FileSlice) -> tasks.ReadTask:
         return tasks.ReadTask(
@@ -234,7 +235,7 @@ def plan(
         task=task_of,
         has_metadata_table=snapshot.metadata is not None,
         steps=tuple(skipping.steps),
-        columns=pa.schema([tasks.full_schema(seen).field(name) for name in query.columns]),
+        columns=pa.schema([full.field(name) for name in query.columns]),
         moment=snapshot.moment,
     )
 

@@ -18,7 +18,7 @@ def of_texts(texts: pa.ChunkedArray, kind: pa.MapType) -> pa.Array:
         found = (None if each is None else json.loads(each) for each in texts.to_pylist())
         return pa.array([None if each is None else _pairs(each) for each in found], kind)
     except (ValueError, TypeError, pa.ArrowException) as error:
-        raise errors.InvalidInputError(f"has a value that is no {kind}: {error}") from error
+        raise errors.InvalidInputError(f"has a value that is not a {kind}: {error}") from error
 
 
 def _pairs(value: Any) -> list[tuple[object, ...]]:  # noqa: ANN401 - of any type of JSON

@@ -1,11 +1,13 @@
 """The options of `spark.read` and `spark.readStream`, as values.
 
 Options that Apache Hudi's data source has as well have its names and its meaning. Those of its
-options that would change which rows come, and that are not known here, are refused.
+options that would change which rows come, and that are not known here, are refused, and so are
+names that are like one of these. Other options are ignored: readers are given those of writers.
 
 Source: `DataSourceReadOptions` (1.2.0).
 """
 
+import difflib
 import enum
 import re
 from collections.abc import Mapping
@@ -42,6 +44,37 @@ _REFUSED_VALUES = {
     "hoodie.datasource.merge.type": "skip_merge",
     "hoodie.datasource.read.schema.use.end.instanttime": "true",
 }
+_KNOWN = (
+    "as.of.columns",
+    "as.of.instant",
+    "as.of.rule",
+    BEGIN,
+    "columns",
+    "consumer",
+    "deletes",
+    END,
+    FALL_BACK,
+    FORMAT,
+    "images",
+    INCREMENTAL_VERSION,
+    "maxBytesPerTrigger",
+    "maxCommitsPerTrigger",
+    "maxFilesPerTrigger",
+    "ordered",
+    "partition_values",
+    "path",
+    PATH_VALUES,
+    QUERY,
+    *QUERY_TYPES,
+    RULE,
+    START,
+    STREAM_VERSION,
+    "where",
+    *_REFUSED,
+    *_REFUSED_VALUES,
+)
+_MISSPELT = {True: 0.93, False: 0.85}
+"""How like one of them, by `difflib`, another name is that is an error, with dots and without."""
 _TRUE_OR_FALSE = {"true": True, "false": False}
 
 Member = TypeVar("Member", bound=enum.Enum)
@@ -129,7 +162,7 @@ def parse(options: Mapping[str, str]) -> Options:
     """Return what options say; names in upper and lower case are the same.
 
     Raises:
-        InvalidInputError: One has a value that it cannot have.
+        InvalidInputError: One has a value that it cannot have, or a name that is like one.
         UnsupportedError: One of Apache Hudi's would change which rows come, and is not known here.
     """
     given = {name.lower(): value for name, value in options.items()}
@@ -245,6 +278,12 @@ def _check_supported(given: Mapping[str, str]) -> None:
             raise errors.UnsupportedError(
                 f"option {name}={value} of Apache Hudi is not supported: leave it out, and choose "
                 "rows by a condition on the DataFrame"
+            )
+    known = {each.lower(): each for each in _KNOWN}
+    for name in given.keys() - known.keys():
+        if close := difflib.get_close_matches(name, known, n=1, cutoff=_MISSPELT["." in name]):
+            raise errors.InvalidInputError(
+                f"option {name} is not known; did you mean {known[close[0]]}?"
             )
 
 

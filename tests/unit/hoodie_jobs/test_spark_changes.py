@@ -15,7 +15,7 @@ from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, table_config
 from hoodie.model.change_data import LoggingMode
 from hoodie.model.moments import Rule
-from hoodie.model.settings import ConcurrencyMode
+from hoodie.model.settings import KEYS, ConcurrencyMode
 from hoodie.read.micro_batches import Limit
 from hoodie_jobs.spark import changed, data_source, read_options
 from hoodie_jobs.spark.changed import ChangesPartition
@@ -155,11 +155,29 @@ class TestOptions:
             ({"where": "id ="}, "expected"),
             ({**CDC, **REQUESTED}, "by requested times there are the changed rows alone"),
             ({**REQUESTED, read_options.FALL_BACK: "true"}, "do not go with rule=requested"),
+            (
+                {"hoodie.datasource.query.typ": "incremental"},
+                "query.typ is not known; did you mean hoodie.datasource.query.type?",
+            ),
+            ({"wher": "id = '1'"}, "option wher is not known; did you mean where?"),
+            ({"MaxFilePerTrigger": "1"}, "did you mean maxFilesPerTrigger?"),
         ],
     )
     def test_bad_values(self, options: dict[str, str], message: str) -> None:
         with pytest.raises(errors.InvalidInputError, match=message):
             read_options.parse({"path": "/t", **options})
+
+    def test_options_of_writers_and_of_other_readers_are_ignored(self) -> None:
+        others = [key.name for key in KEYS]
+        others += [
+            "hoodie.datasource.write.operation",
+            "hoodie.datasource.write.table.type",
+            "hoodie.datasource.read.incr.skip_cluster",
+            "hoodie.datasource.read.file.index.listing.mode",
+            "mergeSchema",
+        ]
+        options = {"path": "/t", **dict.fromkeys(others, "x")}
+        assert read_options.parse(options) == read_options.Options(uri="/t")
 
     @pytest.mark.parametrize(
         "options",

@@ -131,10 +131,12 @@ def roll_back_aborted(
     transaction_client: client.Client, config: table_config.TableConfig, write: client.OpenAction
 ) -> None:
     """Take back a write of ours that was aborted, its files deleted; failing to is only logged."""
+    uri = transaction_client.storage.uri
     try:
         roll_back(transaction_client, config, write.requested_time)
+    except errors.NotFoundError as error:
+        logger.info("%s: %s was rolled back by another process: %s", uri, write.requested, error)
     except errors.HoodieError as error:
-        uri = transaction_client.storage.uri
         logger.warning("%s: %s stays pending: %s", uri, write.requested, error)
 
 

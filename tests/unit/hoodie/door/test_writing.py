@@ -86,6 +86,7 @@ FORMS = {
     "polars categories": lambda: pl.from_arrow(arrow()).cast({"city": pl.Categorical}),
     "capsule": Capsule,
     "data frames": lambda: (frame().iloc[at : at + 2] for at in range(0, 6, 2)),
+    "parts of a lazy frame": lambda: pl.from_arrow(arrow()).lazy().collect_batches(),
     "frames of polars": lambda: iter([pl.from_arrow(arrow())]),
     "generator of dicts": lambda: iter(ROWS),
     "dicts": lambda: ROWS,
@@ -224,6 +225,7 @@ FINE = frame().assign(at=pd.Timestamp("2026-01-01T00:00:00.123456789"))
         ([{**ROWS[0], "n": "abc"}], "column 'n' has a value that is not int64"),
         ([{**ROWS[0], "f": object()}], "column 'f' has a value that is not double"),
         (pa.table({"id": ["1"]}).to_reader(), "column 'city' (string) is missing"),
+        (pl.LazyFrame({"id": ["1"]}), "a LazyFrame, which is not collected: expected .collect()"),
         ([arrow(), arrow().select(["id"])], "a record batch with other columns than the first"),
     ],
 )

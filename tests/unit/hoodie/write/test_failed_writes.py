@@ -1,12 +1,15 @@
 """When writers take failed writes back: eagerly, lazily, never, and their own at once."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hoodie import errors
+from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import settings
 from hoodie.model.instants import Action, Instant
 from hoodie.transaction import lifecycle
@@ -107,6 +110,23 @@ def test_never_is_never(
     done = small.table.roll_back_failed(small.options().transaction).done
     assert [each.target for each in done][1] == time
     assert not pending(small)
+
+
+def test_aborted_write_that_another_process_rolls_back_first_is_no_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    small = SmallTable(tmp_path / "t")
+    session = open_write(small)
+    roll_back = failed_writes.roll_back_aborted
+
+    def roll_back_second(*arguments: Any) -> None:  # noqa: ANN401 - passed on
+        assert small.table.roll_back_failed(small.options().transaction).done
+        roll_back(*arguments)
+
+    monkeypatch.setattr(sessions.failed_writes, "roll_back_aborted", roll_back_second)
+    session.abort(has_tasks_left=False)
+    assert not pending(small)
+    assert [each.message for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_live_writer_is_left_alone_by_all_policies(tmp_path: Path) -> None:
