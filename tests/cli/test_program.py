@@ -256,9 +256,9 @@ def test_query_of_duckdb_that_is_stopped_ends_at_once(
             process.wait(4)
         process.send_signal(number)
         found = process.communicate(timeout=10)
-    told = "terminated" if number == signal.SIGTERM else "interrupted"
-    noted = f"error: {told}\nhint: uncommitted changes stay invisible\n"
-    assert (process.returncode, *found) == (code, "", noted)
+    cause = "terminated" if number == signal.SIGTERM else "interrupted"
+    message = f"error: {cause}\nhint: uncommitted changes stay invisible\n"
+    assert (process.returncode, *found) == (code, "", message)
 
 
 @pytest.mark.parametrize(
