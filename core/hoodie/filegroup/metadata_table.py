@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -109,10 +109,13 @@ def log_files(storage: Storage, partition: str) -> Iterator[files.LogFile]:
     return (each for each in data_files(storage, partition) if isinstance(each, files.LogFile))
 
 
+_DataFile = TypeVar("_DataFile", files.BaseFile, files.LogFile)
+
+
 def named(
-    storage: Storage, timeline: active.ActiveTimeline, logs: Collection[files.LogFile]
-) -> Collection[files.LogFile]:
-    """Return those of an instant's log files in a partition that its commit names.
+    storage: Storage, timeline: active.ActiveTimeline, found: Collection[_DataFile]
+) -> Collection[_DataFile]:
+    """Return those of an instant's log files, or base files, in a partition that its commit names.
 
     Of several executions of one plan, of which each was taken for dead by the next, one has
     completed it. All of them if there is one stage; else a request. All of what another engine
@@ -121,18 +124,28 @@ def named(
     Args:
         storage: The MDT's.
         timeline: Its timeline.
-        logs: The log files.
+        found: The log files, or the base files.
     """
-    if len({each.write_token.partition("-")[2] for each in logs}) <= 1:
-        return logs
-    completed = timeline.find(next(iter(logs)).instant_time)
+    if len({_execution(each) for each in found}) <= 1:
+        return found
+    completed = timeline.find(next(iter(found)).instant_time)
     if completed is None or not completed.is_completed:
-        return logs
+        return found
     commit = contents.read_commit(storage, completed)
     if commits.WRITE_ID_KEY not in commit.extra:
-        return logs
+        return found
     paths = {stat.path for stat in commit.stats}
-    return [each for each in logs if each.path in paths]
+    return [each for each in found if each.path in paths]
+
+
+def _execution(data_file: files.BaseFile | files.LogFile) -> str:
+    """Return what the write token of a file says of the execution that wrote it.
+
+    An execution of this project writes log files again under a lock that it takes again, which is
+    the number of the attempt. Tasks of other engines have each a number of their own there.
+    """
+    _, _, execution = data_file.write_token.partition("-")
+    return execution.partition("-")[0] if isinstance(data_file, files.BaseFile) else execution
 
 
 def surplus_completions(found: Iterable[instants.Instant]) -> list[instants.Instant]:
@@ -142,7 +155,7 @@ def surplus_completions(found: Iterable[instants.Instant]) -> list[instants.Inst
 
 
 class _Listing(listing.StorageListing):
-    """A listing of an MDT without log files that commits do not name."""
+    """A listing of an MDT without files that the commits of their instants do not name."""
 
     def __init__(self, storage: Storage, timeline: active.ActiveTimeline) -> None:
         super().__init__(storage, extension=EXTENSION)
@@ -150,18 +163,22 @@ class _Listing(listing.StorageListing):
 
     def files(self, partition_path: str) -> list[listing.DataFile]:
         found = super().files(partition_path)
-        logs: defaultdict[instants.InstantTime, list[files.LogFile]] = defaultdict(list)
-        for each in found:
-            if isinstance(each, files.LogFile):
-                logs[each.instant_time].append(each)
-        counting = {
-            log.path for same in logs.values() for log in named(self._storage, self._timeline, same)
-        }
-        return [each for each in found if isinstance(each, files.BaseFile) or each.path in counting]
+        counting = {*self._counting(found, files.BaseFile), *self._counting(found, files.LogFile)}
+        return [each for each in found if each.path in counting]
 
     def stored_files(self, partition_path: str) -> list[listing.DataFile]:
         """Return all data files of a partition; requests as `StorageListing.files`."""
         return super().files(partition_path)
+
+    def _counting(self, found: Iterable[listing.DataFile], kind: type[_DataFile]) -> Iterator[str]:
+        """Yield the paths of files of a kind that count."""
+        same: defaultdict[instants.InstantTime, list[_DataFile]] = defaultdict(list)
+        for each in found:
+            if isinstance(each, kind):
+                same[each.instant_time].append(each)
+        for of_instant in same.values():
+            for each in named(self._storage, self._timeline, of_instant):
+                yield each.path
 
 
 class MetadataTable:

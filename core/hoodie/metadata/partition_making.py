@@ -24,9 +24,8 @@ from hoodie.model import commits, files, instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import metadata_timelines, transitions
 from hoodie.transaction import metadata_commits, table_lock
-from hoodie.transaction.client import Client
+from hoodie.transaction.client import Client, stage_of
 
-_TOKEN = file_names.write_token(0, 0, 0)
 _OPERATION = commits.Operation.BULK_INSERT.value
 _MADE_AT_ONCE = 16
 _LOG_TOKEN = file_names.write_token(1, 0, 0)
@@ -98,14 +97,18 @@ def make_all(
         found = content.groups_of(name)
         begin(storage, name, found, time, check, threads=threads_for(client, len(found)))
     check()
-    inflight = _start(client, storage, time)
+    write_id = client.random.uuid()
+    inflight = _start(storage, time, write_id)
+    # The first files of each metadata table are of the same instants. A process that has lost its
+    # lock may delete those of the one that it knew.
+    token = file_names.write_token(0, stage_of(write_id), 0)
     now_ms = client.clock.now_ms()
 
     def write_base(
         each: tuple[files.FileGroupId, metadata_writing.PreparedBase],
     ) -> commits.WriteStat:
         check()
-        return metadata_writing.write_prepared(storage, each[0], time, _TOKEN, each[1])
+        return metadata_writing.write_prepared(storage, each[0], time, token, each[1])
 
     def write_log(each: tuple[files.FileGroupId, metadata_records.Added]) -> commits.WriteStat:
         check()
@@ -199,11 +202,11 @@ def whole_instant(
     }
 
 
-def _start(client: Client, storage: Storage, time: instants.InstantTime) -> instants.Instant:
+def _start(storage: Storage, time: instants.InstantTime, write_id: str) -> instants.Instant:
     requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
     # The id marks a pending commit as one of this project (`metadata_commits.take_off_left`).
     begun = commits.CommitMetadata(
-        operation=_OPERATION, stats=(), extra={commits.WRITE_ID_KEY: client.random.uuid()}
+        operation=_OPERATION, stats=(), extra={commits.WRITE_ID_KEY: write_id}
     )
     return transitions.start(storage, requested, timeline_avro.encode_commit(begun), lambda: True)
 

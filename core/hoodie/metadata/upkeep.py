@@ -239,14 +239,21 @@ def _remove_old(
     """Remove the files of slices that so many newer ones have replaced.
 
     Base files that are as old and count for nobody are of a compaction that died. Such log files
-    stay: a writer that was paused may have their delta commit complete yet.
+    stay: a writer that was paused may have their delta commit complete yet. So do the log files
+    that begin the file groups: those of each metadata table have the same names, and if the lock
+    was lost meanwhile, one that was made since would lose its file groups.
     """
     for name in partitions:
         old: list[files.BaseFile | files.LogFile] = []
         kept_since: dict[files.FileGroupId, str] = {}
         for slices in table.slices(name):
             kept = slices[: SLICES_KEPT - 1]  # The newest is not among them yet.
-            old += [file for each in slices[len(kept) :] for file in each.data_files]
+            old += [
+                file
+                for each in slices[len(kept) :]
+                for file in each.data_files
+                if not metadata_writing.begins_group(file)
+            ]
             kept_since[kept[-1].group] = kept[-1].base_instant_time
         old += [
             each

@@ -305,11 +305,13 @@ class Fleet:
 
     def _write_batches(self, writer: Client) -> None:
         is_endless = self.plan.lingers_s > 0 and schedule_streaming.is_one(writer.storage)
+        # A writer that must be alone waits for all batches of one that is endless.
+        attempts_max = ATTEMPTS_MAX * (BATCHES_MAX if self.plan.lingers_s > 0 else 1)
         for number in itertools.count():
             is_over = not is_endless or self.builds > 0 or number >= BATCHES_MAX
             if number >= self.plan.batches and is_over:
                 return
-            for _ in range(ATTEMPTS_MAX):
+            for _ in range(attempts_max):
                 if self.plan.clock_change is not None:
                     writer.clock.sleep_s(BETWEEN_BATCHES_S * writer.random.uniform())
                 try:

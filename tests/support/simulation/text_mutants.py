@@ -177,7 +177,7 @@ def hunt(core: Path, scenarios: Collection[Scenario], first: int, count: int) ->
 def _judge_by_test(core: Path, test: str) -> Verdict:
     options = ["-q", "-x", "-n0", "-p", "no:randomly", "-p", "no:cacheprovider", "--no-header"]
     try:
-        done = _run(core, ["-m", "pytest", *options, *test.split()])
+        done = _run(core, ["-m", "pytest", *options, test])
     except subprocess.TimeoutExpired:
         return Verdict(result=Result.MISSED, message=f"not ended after {TIME_LIMIT_S} s")
     failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]

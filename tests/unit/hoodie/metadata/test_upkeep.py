@@ -1,6 +1,6 @@
 """Metadata tables that the library makes and keeps up, beside the tables that they are of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -189,6 +189,51 @@ def test_old_files_go_and_instants_are_archived(plain: Kept) -> None:
     plain.check()
     assert len(plain.timeline.completed) < counted
     assert plain.beside.names(".hoodie/timeline/history")
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_files_that_a_lost_lock_lets_go_late_are_not_of_one_made_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_empty: bool
+) -> None:
+    """The process that compacts may stop between two deletions, and lose its lock meanwhile."""
+    kept = Kept(tmp_path / "t")
+    if not is_empty:
+        kept.upsert(rows_of(0, 9))
+    kept.init()
+    removed: list[str] = []
+    kind = type(kept.beside)
+    remove = kind.delete_unordered
+
+    def hear(storage: Storage, paths: Iterable[str]) -> None:
+        gone = list(paths)
+        removed.extend(gone)
+        remove(storage, gone)
+
+    monkeypatch.setattr(kind, "delete_unordered", hear)
+    for a in range(3 * upkeep.SLICES_KEPT):
+        kept.upsert(rows_of(0, 2, a))
+    assert removed
+    assert is_empty or any(metadata_timelines.FIRST_TIMES[0] in path for path in removed)
+    kept.init(is_rebuilt=True)
+    remove(kept.beside, removed)
+    kept.check()
+
+
+def test_base_file_of_a_maker_that_was_too_late_does_not_count(plain: Kept) -> None:
+    """Its first instant is that of the metadata table that was made again meanwhile."""
+    (late,) = plain.bases()
+    content = plain.beside.read(f"{metadata_table.FILES}/{late}")
+    plain.upsert(rows_of(0, 9))
+    plain.init(is_rebuilt=True)
+    (made,) = plain.bases()
+    for stage in (0, 999_999_999):
+        _, token, rest = late.split("_")
+        assert token not in made
+        name = f"files-0000-0_0-{stage}-0_{rest}"
+        plain.beside.create(f"{metadata_table.FILES}/{name}", content)
+        plain.check()
+        plain.upsert(rows_of(0, 3, stage), metadata_delta_commits_max=100)
+        plain.check()
 
 
 @pytest.mark.parametrize("is_archived", [False, True])
