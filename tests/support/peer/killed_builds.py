@@ -331,6 +331,7 @@ class Run:
                     is_alive = self._kill_one(death)
                     look()
                     if is_alive and death.is_looked_at:
+                        self._break_lock()
                         break
                 else:
                     self._command("build", self.kind.arguments)
@@ -345,6 +346,13 @@ class Run:
         assert built == Counter(self.kind.names), f"completed actions have built {dict(built)}"
         self._send_theirs(self.shared.batches.next_of(self.shared.chance, _WRITERS["theirs"]))
         self._compare(f"after build {number + 1}")
+
+    def _break_lock(self) -> None:
+        """Break the lock of a killed process: Apache Hudi's writer waits for such a file for hours.
+
+        Processes of this project break it when they want it, and none may follow here.
+        """
+        self.shared.command("lock", "break", self.path)
 
     def _maintain(self) -> None:
         """Have services of ours work on the table whose index is ready."""
