@@ -5,7 +5,9 @@ adopted with. After each step both read the same rows, by listing and by metadat
 in two file groups, and the rows are those of a model.
 """
 
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +15,9 @@ import pytest
 
 from hoodie import errors
 from support.peer import peer_ours, peer_sessions, peer_turns
-from support.peer.judge import RELEASE, Judge, Query
+from support.peer.judge import RELEASE, Gate, Judge, JudgeError, Query
 from support.peer.peer_cases import BASE, COMMIT_TIME, rows_of
-from support.peer.peer_options import PeerTable, table_properties
+from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
 from support.peer.peer_rows import assert_same_rows
 
 KEY = ["part", "id"]
@@ -166,4 +168,47 @@ def test_key_that_they_brought_back_is_there_twice_if_the_index_is_dropped_befor
         assert_same_rows(found, turns.model.content(), KEY)
         return
     assert found.num_rows == 12 + 2
+    assert_same_rows(peer_ours.read(path), found, KEY)
+
+
+LOOKED_UP = {
+    "of the table": ("RECORD_INDEX", "hoodie.metadata.global.record.level.index.enable"),
+    "of each partition": ("RECORD_LEVEL_INDEX", "hoodie.metadata.record.level.index.enable"),
+}
+
+
+@pytest.mark.parametrize("index", LOOKED_UP)
+@pytest.mark.parametrize("is_dropped_by_ours", [True, False], ids=["ours", "theirs"])
+def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_fails(
+    index: str, judge: Judge, second_judge: Judge, tmp_path: Path, *, is_dropped_by_ours: bool
+) -> None:
+    """Whoever drops it; nothing is written, and the batch can be written again."""
+    path = tmp_path / "table"
+    index_type, option = LOOKED_UP[index]
+    indexed = {option: "true", "hoodie.index.type": index_type}
+    made = replace(with_metadata(SIMPLE), merge_on_read=False)
+    options = made.occ_options(filesystem_lock()) | {"hoodie.embed.timeline.server": "true"}
+    judge.write(path, rows_of(range(12), 1), options | indexed)
+    before = judge.read(path)
+    gate = Gate(path=tmp_path / "gate")
+    batch = rows_of(range(6, 15), 7)
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(second_judge.write, path, batch, options | indexed, gate=gate)
+        try:
+            while not gate.is_reached:
+                assert not slow.done(), slow.result()
+                time.sleep(0.05)
+            if is_dropped_by_ours:
+                peer_ours.hoodie("index", "drop", path, "record_index", "--lock", "filesystem")
+            else:
+                judge.write(path, rows_of(range(1), 2), options)
+                before = judge.read(path)
+        finally:
+            gate.open()
+        with pytest.raises(JudgeError, match="Record index is not initialized in MDT"):
+            slow.result()
+    assert_same_rows(judge.read(path), before, KEY)
+    judge.write(path, batch, options)
+    found = judge.read(path)
+    assert sorted(found.column("id").to_pylist()) == [f"key-{each:03d}" for each in range(15)]
     assert_same_rows(peer_ours.read(path), found, KEY)

@@ -33,7 +33,10 @@ filters of a wide table name; without the option they are of the first 32. Stati
 columns are dropped first, so that reads have none until the new ones are complete. Writers of
 Apache Hudi need the same columns in `hoodie.metadata.index.column.stats.column.list`.
 
-`drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
+`drop` drops indexes, and gives up what is being built of them, unless its builder is alive. Drop
+a record index that writers of Apache Hudi use while none of them is writing: a write that has not
+looked its keys up yet fails, and has to be repeated. Compact a merge-on-read table without buckets
+first.
 
 `status` shows which are there, of which columns, and the process that builds one, with how far it
 is and the time left until it is published.
