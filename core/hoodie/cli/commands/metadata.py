@@ -29,9 +29,9 @@ that has `hoodie.metadata.enable=false`.
 `status` shows its partitions and whether reads use it.
 
 `validate` compares the files in it with the committed files on storage, and its statistics, bloom
-filters and record index with what is in the files: a line for each difference. Statistics and the
-record index may include more than there is. Files of writes that have not completed do not count,
-and writers may continue meanwhile. The exit code is 1 if there are differences.
+filters, record index, secondary and expression indexes with what is in the files: a line for each
+difference. Indexes may include more than there is. Files of writes that have not completed do not
+count, and writers may continue meanwhile. The exit code is 1 if there are differences.
 """
 EXAMPLES = """Examples:
 
