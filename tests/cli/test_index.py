@@ -220,6 +220,24 @@ def test_rebuilt_metadata_table_has_the_indexes_again(
     assert set(states(hoodie, table).values()) == {"missing"}
 
 
+def test_rebuilt_metadata_table_has_indexes_of_columns_and_chosen_columns_again(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    """By the lock that a command takes if none is named, as `index build` does."""
+    with_metadata(hoodie, table, trips)
+    secondary = ("--secondary", "city", "--column", "city")
+    fine(hoodie("index", "build", table, KEYS, *secondary))
+    fine(hoodie("index", "build", table, "--expression", "lower", "--column", "lower(city)"))
+    fine(hoodie("index", "build", table, STATISTICS, "--columns", "fare"))
+    before = columns_shown(hoodie, table)
+    assert before[STATISTICS] == "fare"
+    rebuilt = fine(hoodie("metadata", "init", table, "--rebuild"))
+    assert "not built again" not in rebuilt.err
+    assert columns_shown(hoodie, table) == before
+    assert states(hoodie, table)["secondary_index_city"] == "ready"
+    fine(hoodie("metadata", "validate", table))
+
+
 class Killed(BaseException):
     """Ends a builder wherever it is."""
 
