@@ -38,14 +38,23 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 	@echo "==> Running the demo of examples/flights"
 	@$(BIN)/python examples/flights/demo.py
 
+DEMO_INDEX := build/demo-index
+
 .PHONY: demo-index
-demo-index: setup ## an index of a table is built while two Writers write it
+demo-index: setup ## an index of a table with rows is built while two Writers write it
 	@echo "==> Running examples/index"
-	@rm -rf examples/index/work build/demo-index
-	@$(BIN)/hudi-operator standalone -f examples/index --state build/demo-index --until-settled
-	@$(BIN)/hudi-operator get indexes -o wide --state build/demo-index
-	@$(BIN)/hoodie timeline examples/index/work/trips
-	@$(BIN)/hoodie metadata validate examples/index/work/trips
+	@rm -rf $(DEMO_INDEX) && mkdir -p $(DEMO_INDEX)
+	@cp -r examples/index $(DEMO_INDEX)/manifests
+	@mv $(DEMO_INDEX)/manifests/index.yaml $(DEMO_INDEX)
+	@echo "==> Once the Writers have made four commits, index.yaml comes"
+	@timeline=$(DEMO_INDEX)/manifests/work/trips/.hoodie/timeline; \
+		( until [ "$$(ls $$timeline 2>/dev/null | grep -c '_.*\.commit$$')" -ge 4 ]; do sleep 0.2; done; \
+		cp $(DEMO_INDEX)/index.yaml $(DEMO_INDEX)/manifests ) & applying=$$!; \
+		$(BIN)/hudi-operator standalone -f $(DEMO_INDEX)/manifests --state $(DEMO_INDEX)/state --until-settled || code=$$?; \
+		kill $$applying 2>/dev/null || true; exit $${code:-0}
+	@$(BIN)/hudi-operator get indexes -o wide --state $(DEMO_INDEX)/state
+	@$(BIN)/hoodie timeline $(DEMO_INDEX)/manifests/work/trips
+	@$(BIN)/hoodie metadata validate $(DEMO_INDEX)/manifests/work/trips
 
 .PHONY: test
 test: setup setup-peer ## run all tests, but a sample of those against Apache Hudi

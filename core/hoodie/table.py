@@ -974,8 +974,9 @@ class Table(front.Front):
     ) -> Table:
         """Make the table's metadata table from what is on storage; return the table with it.
 
-        Of one that is rebuilt bloom filters, the record index and expression indexes are built
-        again beside writers, once the rest is there. If that breaks off, `build_index` goes on.
+        Of one that is rebuilt all other indexes are built again beside writers, once the rest is
+        there, and statistics of the columns that were chosen. If that breaks off, `build_index`
+        builds them.
 
         Args:
             transaction: On whose behalf.
@@ -990,41 +991,50 @@ class Table(front.Front):
             ConflictError: The table is being restored, or changes faster than it can be listed.
             HoodieError: As `build_index`; the metadata table is there.
         """
-        without, names, is_partitioned = self, list[str](), False
-        calls: Mapping[str, str] = {}
+        without, again = self, list[index_decisions.Request]()
         if is_rebuilt:
             if has_statistics:
-                there = (file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX)
-                names = [each for each in there if each in self.config.metadata_partitions]
-                is_partitioned = self.has_partitioned_record_index()
-                calls = index_definitions.calls_of_expressions(
-                    self._storage, self.config, hear_left_out
-                )
+                again = self._requests_again(hear_left_out)
             self.drop_metadata(transaction)
             without = open_table(self.uri, self._env, self._writer)
         initialising.initialise(
             without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
         )
         made = open_table(self.uri, self._env, self._writer)
-        for name in (*names, *calls):
-            is_of_partitions = is_partitioned and name == key_changes.RECORD_INDEX
-            of_name = {name: calls[name]} if name in calls else {}
-            request = index_decisions.Request(
-                (name,), secondary=of_name, is_partitioned=is_of_partitions
-            )
+        for request in again:
             refusal = index_decisions.asked_refusal(request, made.config, transaction.settings)
             if refusal is None:
-                made.build_index(
-                    (name,),
-                    transaction,
-                    hear,
-                    secondary=of_name,
-                    is_partitioned=is_of_partitions,
-                )
+                index_building.build(made._target, request, transaction, self._env, hear)
+                made = open_table(self.uri, self._env, self._writer)
             else:
-                hear_left_out(f"{name} of {self.uri} is not built again: {refusal}")
-        has_more = bool(names or calls)
-        return open_table(self.uri, self._env, self._writer) if has_more else made
+                names = ", ".join(request.names)
+                hear_left_out(f"{names} of {self.uri} is not built again: {refusal}")
+        return made
+
+    def _requests_again(
+        self, hear_left_out: Callable[[str], object]
+    ) -> list[index_decisions.Request]:
+        """Return what is asked for so that a new metadata table has the indexes of this one."""
+        there = self.config.metadata_partitions
+        found = list[index_decisions.Request]()
+        if self.config.statistics_columns and file_statistics.COLUMN_STATS in there:
+            of_partitions = (
+                [file_statistics.PARTITION_STATS] if self.config.partition_fields else []
+            )
+            names = (file_statistics.COLUMN_STATS, *of_partitions)
+            found.append(index_decisions.Request(names, self.config.statistics_columns))
+        if file_statistics.BLOOM_FILTERS in there:
+            found.append(index_decisions.Request((file_statistics.BLOOM_FILTERS,)))
+        if key_changes.RECORD_INDEX in there:
+            name, is_partitioned = key_changes.RECORD_INDEX, self.has_partitioned_record_index()
+            found.append(index_decisions.Request((name,), is_partitioned=is_partitioned))
+        for of_names in (
+            index_definitions.columns_of_secondary_indexes,
+            index_definitions.calls_of_expressions,
+        ):
+            for name, column in of_names(self._storage, self.config, hear_left_out).items():
+                found.append(index_decisions.Request((name,), secondary={name: column}))
+        return found
 
     def build_index(
         self,

@@ -110,7 +110,7 @@ def test_record_index_is_built_and_used(hoodie: Run, table: Path, trips: Path) -
     assert states(hoodie, table)[KEYS] == "ready"
     assert columns_shown(hoodie, table)[KEYS] == "the whole table"
     fine(hoodie("write", table, "--input", trips, *LOCK))
-    assert "the record index of" in fine(hoodie("metadata", "validate", table)).err
+    assert "the record_index of" in fine(hoodie("metadata", "validate", table)).err
     dropped = fine(hoodie("index", "drop", table, KEYS, *LOCK))
     assert f"dropped {KEYS}" in dropped.out
 
@@ -150,12 +150,30 @@ def test_secondary_index_is_built_used_and_dropped(hoodie: Run, table: Path, tri
     fine(hoodie("write", table, "--input", trips, *LOCK))
     validated = fine(hoodie("metadata", "validate", table, "--json")).document
     assert validated["pairs"] == []
+    said = fine(hoodie("metadata", "validate", table)).err
+    assert "the record_index and secondary_index_city of" in said
     plan = fine(hoodie("read", table, "--where", "city = 'nowhere'", "--explain")).out
     assert "by secondary indexes" in plan
     kept = hoodie("index", "drop", table, KEYS, *LOCK)
     assert (kept.code, "cannot be used without record_index" in kept.err) == (20, True)
     dropped = fine(hoodie("index", "drop", table, "--secondary", "city", *LOCK))
     assert "dropped secondary_index_city" in dropped.out
+
+
+def test_secondary_index_that_reads_here_do_not_ask_is_told(
+    hoodie: Run, tmp_path: Path, trips: Path
+) -> None:
+    table = tmp_path / "rewritten"
+    made = ("--create", "--record-key", "id", "--type", "cow")
+    fine(hoodie("write", table, "--input", trips, *made))
+    fine(hoodie("metadata", "init", table, "--files-only", *LOCK))
+    build = ("index", "build", table, KEYS, "--secondary", "a", "--column", "city", *LOCK)
+    [finding] = fine(hoodie(*build, "--json")).document["findings"]
+    assert "secondary_index_a is for readers of Apache Hudi" in finding
+    assert "`hoodie configure --no-foreign-writers`" in finding
+    fine(hoodie("index", "drop", table, KEYS, "--secondary", "a", *LOCK))
+    fine(hoodie("configure", table, "--no-foreign-writers", *LOCK))
+    assert not fine(hoodie(*build, "--json")).document["findings"]
 
 
 def test_expression_index_is_built_used_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
@@ -202,6 +220,24 @@ def test_rebuilt_metadata_table_has_the_indexes_again(
     assert set(states(hoodie, table).values()) == {"missing"}
 
 
+def test_rebuilt_metadata_table_has_indexes_of_columns_and_chosen_columns_again(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    """By the lock that a command takes if none is named, as `index build` does."""
+    with_metadata(hoodie, table, trips)
+    secondary = ("--secondary", "city", "--column", "city")
+    fine(hoodie("index", "build", table, KEYS, *secondary))
+    fine(hoodie("index", "build", table, "--expression", "lower", "--column", "lower(city)"))
+    fine(hoodie("index", "build", table, STATISTICS, "--columns", "fare"))
+    before = columns_shown(hoodie, table)
+    assert before[STATISTICS] == "fare"
+    rebuilt = fine(hoodie("metadata", "init", table, "--rebuild"))
+    assert "not built again" not in rebuilt.err
+    assert columns_shown(hoodie, table) == before
+    assert states(hoodie, table)["secondary_index_city"] == "ready"
+    fine(hoodie("metadata", "validate", table))
+
+
 class Killed(BaseException):
     """Ends a builder wherever it is."""
 
@@ -231,6 +267,39 @@ def test_build_that_broke_off_is_shown_and_finished(hoodie: Run, table: Path, tr
     built = fine(hoodie("index", "build", table, STATISTICS, FILTERS, *LOCK, "--json")).document
     assert built["built"] == [FILTERS, STATISTICS]
     fine(hoodie("metadata", "validate", table))
+    assert states(hoodie, table)[FILTERS] == "ready"
+
+
+def test_interrupted_build_says_how_it_continues(
+    hoodie: Run, table: Path, trips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_metadata(hoodie, table, trips)
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(table_module.Table, "build_index", interrupt)
+    answer = hoodie("index", "build", table, FILTERS, *LOCK)
+    assert answer.code == 130
+    assert "the same command continues the build, `hoodie index drop` gives it up" in answer.err
+
+
+def test_metadata_table_that_was_dropped_while_an_index_was_built_is_named(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    with_metadata(hoodie, table, trips)
+    run = run_settings.parse_beside_writers(str(table), None, "filesystem")
+
+    def drop(what: str) -> None:
+        if what == "publishing":
+            fine(hoodie("metadata", "drop", table, *LOCK))
+
+    opened = table_module.open_table(str(table), environment.system())
+    expected = "was dropped while bloom_filters of it was built: make one by `hoodie metadata init`"
+    with pytest.raises(errors.NotFoundError, match=expected):
+        opened.build_index([FILTERS], run.transaction(authors.Author()), drop)
+    fine(hoodie("metadata", "init", table, *LOCK))
+    fine(hoodie("index", "build", table, FILTERS, *LOCK))
     assert states(hoodie, table)[FILTERS] == "ready"
 
 

@@ -1,6 +1,6 @@
 """Processes that build an index killed at random while both engines write the table.
 
-    python tests/conformance/kill_builders.py [--seeds 22] [--first 0] [--keep FOLDER]
+    python tests/conformance/kill_builders.py [--seeds 26] [--first 0] [--keep FOLDER]
         [--having TEXT]
 
 What a seed is, and what is compared, `support.peer.killed_builds` says. `--having` takes only

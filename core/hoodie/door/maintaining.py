@@ -384,6 +384,7 @@ class Maintenance:
         *names: str,
         columns: Sequence[str] | None = None,
         secondary: Mapping[str, str] | None = None,
+        partitioned: bool = False,
         dry_run: bool = False,
     ) -> Maintained:
         """Build indexes beside the table's writers (docs/indexes.md).
@@ -394,6 +395,8 @@ class Maintenance:
             columns: Of `column_stats`; None for all.
             secondary: The columns of secondary indexes, and of expression indexes calls such as
                 `lower(name)`, by the names of these.
+            partitioned: Whether `record_index` is one of each partition, which has a key once in
+                each of them.
             dry_run: Only look whether they can be built.
 
         Raises:
@@ -405,7 +408,9 @@ class Maintenance:
         # Its metadata table may have been made, and indexes built, since the table was opened.
         self._job = self._renewed()
         target, service = self._job.target, self._job.writer.service_beside_writers
-        request = index_decisions.Request(names, columns, secondary=secondary or {})
+        request = index_decisions.Request(
+            names, columns, secondary=secondary or {}, is_partitioned=partitioned
+        )
         refusal = index_decisions.asked_refusal(request, target.config, service.settings)
         if refusal is not None:
             raise refusal

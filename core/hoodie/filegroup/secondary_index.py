@@ -119,10 +119,12 @@ def held(
     if not len(wanted):
         return wanted
     hashed = secondary_keys.prefixes_of(wanted) if definition.is_hashed_by_value else wanted
-    places = np.unique(metadata_records.places(hashed, len(slices)))
-    asked = [slices[place] for place in places.tolist()]
-    found = metadata_merging.newest(table.of_slices(asked), wanted.cast(pa.binary()))
-    return found.column("key").combine_chunks().cast(pa.string())
+    places = metadata_records.places(hashed, len(slices))
+    found = [metadata_merging.SCHEMA.empty_table()]
+    for place in np.unique(places).tolist():
+        own = wanted.filter(pa.array(places == place)).cast(pa.binary())
+        found.append(metadata_merging.newest(table.of_slices([slices[place]]), own))
+    return pa.concat_tables(found).column("key").combine_chunks().cast(pa.string())
 
 
 def checked_slices(

@@ -31,6 +31,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TypeAlias
 
 from hoodie import environment, errors
@@ -155,6 +156,17 @@ def _result(
     )
 
 
+def _unused(built: Sequence[str], config: table_config.TableConfig) -> Iterator[str]:
+    """Yield which of some indexes reads here do not ask, though they are ready."""
+    if config.has_foreign_writers:
+        for name in filter(secondary_indexes.is_one, built):
+            yield (
+                f"{name} is for readers of Apache Hudi, and reads of this project do not ask it: "
+                f"{secondary_indexes.UNUSED_BESIDE_OTHERS}. They do if no other engine may write "
+                "(`hoodie configure --no-foreign-writers`)"
+            )
+
+
 class _Builder:
     """Builds indexes of one table by one client."""
 
@@ -200,7 +212,7 @@ class _Builder:
                         index_following.follow_last(
                             self._client, self._target.config, self._target.schema
                         )
-                    return done
+                    return replace(done, findings=(*done.findings, *_unused(done.built, config)))
                 case index_decisions.Finish(found):
                     done = self._finish(found, done)
                 case index_decisions.GiveUp(found):
@@ -301,12 +313,28 @@ class _Builder:
             lifecycle.abort(client, opened)
             index_dropping.give_up(client, self._target.config, found)
             raise
-        except BaseException:
+        except BaseException as error:
             lifecycle.abort(client, opened)
+            if isinstance(error, errors.ConflictError):
+                self._refuse_dropped(found)
             raise
         finally:
             self._hear.end()
         return _result(before, found, completion)
+
+    def _refuse_dropped(self, found: index_decisions.Build) -> None:
+        """Refuse to go on where there is no metadata table any more.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        config = table_properties.load(self._client.storage, self._client.clock)
+        if not config.has_metadata_table:
+            raise errors.NotFoundError(
+                f"the metadata table of {config.name} was dropped while "
+                f"{', '.join(found.plan.names)} of it was built: make one by `hoodie metadata "
+                "init`, and build it then"
+            )
 
     def _finish(
         self, found: index_decisions.Build, before: results.IndexResult

@@ -38,6 +38,13 @@ def is_one(partition: str) -> bool:
     return partition.startswith(PREFIX)
 
 
+UNUSED_BESIDE_OTHERS = (
+    "other engines may write the table, and Apache Hudi's bulk inserts by rows, its default, add "
+    "nothing to it"
+)
+"""Why reads here do not ask an index."""
+
+
 def is_buildable(name: str) -> bool:
     """Return whether a name is one of a secondary index, in characters that SQL takes."""
     return _NAME.fullmatch(name) is not None

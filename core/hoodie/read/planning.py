@@ -79,10 +79,6 @@ _NOT_KEPT_UP = (
 
 
 _NOT_OF_BASE_FILES = "a read of base files alone has older values than the index"
-_NOT_BY_ROWS = (
-    "other engines may write the table, and Apache Hudi's bulk inserts by rows, its default, add "
-    "nothing to it"
-)
 _NO_METADATA_TABLE = "the metadata table cannot be used"
 
 
@@ -445,7 +441,7 @@ class _Skipping:
         if key_changes.RECORD_INDEX not in self.config.metadata_partitions:
             return found, "the table has no record index, by which the rows of keys are found"
         if self.config.has_foreign_writers:
-            return found, _NOT_BY_ROWS
+            return found, secondary_indexes.UNUSED_BESIDE_OTHERS
         left, unused = found, None
         try:
             # Before any file is listed: those of one that was dropped are gone before its name is

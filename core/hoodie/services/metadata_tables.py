@@ -193,6 +193,7 @@ class Validation:
         filters_compared: So many base files were looked into for their bloom filters.
         groups_compared: So many file groups were looked into for their keys, or for the values that
             secondary indexes have.
+        indexes_of_groups: Which indexes were asked for these.
     """
 
     differences: tuple[Difference, ...]
@@ -204,6 +205,7 @@ class Validation:
     files_read: int
     filters_compared: int
     groups_compared: int
+    indexes_of_groups: tuple[str, ...] = ()
 
     @property
     def is_right(self) -> bool:
@@ -330,6 +332,10 @@ def validate(
             files_read=statistics.files,
             filters_compared=filters_compared,
             groups_compared=groups_compared,
+            indexes_of_groups=(
+                *((key_changes.RECORD_INDEX,) if is_asked else ()),
+                *(each.partition for each in secondary),
+            ),
         )
 
     return snapshots.consistent(storage, config, compare)

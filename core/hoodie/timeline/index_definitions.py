@@ -150,6 +150,23 @@ def calls_of_expressions(
     return found
 
 
+def columns_of_secondary_indexes(
+    storage: Storage, config: table_config.TableConfig, hear_left_out: Callable[[str], object]
+) -> Mapping[str, str]:
+    """Return the columns by which secondary indexes can be built again; as `calls_of_expressions`.
+
+    Those whose definition is not read are left out.
+    """
+    found: dict[str, str] = {}
+    for name in filter(secondary_indexes.is_one, config.metadata_partitions):
+        try:
+            for each in of_secondary_indexes(storage, config, [name]):
+                found[name] = each.column
+        except (errors.FormatError, errors.UnsupportedError) as error:
+            hear_left_out(f"{name} of {storage.uri} is not built again: {error}")
+    return found
+
+
 def _expressions(
     storage: Storage,
     config: table_config.TableConfig,

@@ -79,7 +79,8 @@ def refuse_alive(
     if status.liveness.is_alive:
         raise errors.ConflictError(
             f"{instant} is executed by {status.owner or 'another'}, which gave a sign of life "
-            f"{status.silence_ms} ms ago"
+            f"{status.silence_ms} ms ago: wait until it has ended, `hoodie heartbeats TABLE` shows "
+            "whether it is alive"
         )
 
 

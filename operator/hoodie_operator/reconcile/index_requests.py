@@ -316,12 +316,17 @@ def _wanted_by_others(world: World, table: objects.Table, me: objects.IndexReque
 def _rival(
     world: World, table: objects.Table, me: objects.IndexRequest
 ) -> objects.IndexRequest | None:
-    """Return the oldest object that wants what excludes what this one wants, if it is older."""
+    """Return the oldest object that wants what excludes what this one wants, if it is older.
+
+    One that has an older rival itself is refused, and stands in no way.
+    """
+    standing: list[objects.IndexRequest] = []
     for other in world.index_requests_of(table):
+        rivals = (each for each in standing if _opposition(other, each) is not None)
         if other.uid == me.uid:
-            return None
-        if not other.is_deleting and _opposition(me, other) is not None:
-            return other
+            return next(rivals, None)
+        if not other.is_deleting and next(rivals, None) is None:
+            standing.append(other)
     return None
 
 

@@ -44,7 +44,9 @@ _KEYS = {
     "hoodie.metadata.record.index.enable": "true",
 }
 _KEYS_BY_PARTITION = {"hoodie.metadata.record.level.index.enable": "true"}
+_EXPRESSIONS = {"hoodie.metadata.index.expression.enable": "true"}
 _SECONDARY = "secondary_index_of_name"
+_EXPRESSION = "expr_index_of_name"
 _HEARTBEATS = {
     "hoodie.client.heartbeat.interval_in_ms": "2000",
     "hoodie.client.heartbeat.tolerable.misses": "5",
@@ -116,6 +118,11 @@ def _kinds() -> dict[str, Kind]:
             arguments=("--secondary", "of_name", "--column", "name"),
             before=(RECORD_INDEX,),
             index_type="RECORD_INDEX",
+        )
+        found[f"expression index, {kind}"] = Kind(
+            made=_of(_EXPRESSIONS, is_rewritten=is_rewritten, buckets=None),
+            names=(_EXPRESSION,),
+            arguments=("--expression", "of_name", "--column", "lower(name)"),
         )
     # Of merge-on-read tables readers of Apache Hudi miss rows by them.
     found["bloom filters, cow"] = Kind(
@@ -252,8 +259,8 @@ class Run:
 
     @property
     def _drops(self) -> Sequence[str]:
-        is_secondary = self.kind.arguments[0].startswith("--")
-        return self.kind.arguments[:2] if is_secondary else self.kind.names
+        is_of_column = self.kind.arguments[0].startswith("--")
+        return self.kind.arguments[:2] if is_of_column else self.kind.names
 
     def _drop(self) -> None:
         """Drop the index; in a table without deleted keys in base files, as limits.md advises.
@@ -453,7 +460,8 @@ class Run:
     def _compare(self, when: str) -> None:
         self.counts["comparisons"] += 1
         self.shared.roll_back_failed()
-        names = ("name 3", "none") if _SECONDARY in self.kind.names else ()
+        is_of_column = not {_SECONDARY, _EXPRESSION}.isdisjoint(self.kind.names)
+        names = ("name 3", "none") if is_of_column else ()
         self.shared.compare(self.judge, when, *names)
 
 

@@ -331,3 +331,4 @@ def _look_ups(listed: pa.Table, names: tuple[str, ...]) -> Iterator[tuple[str, p
     )
     for name in names:
         yield f"name = '{name}'", pc.field("name") == name
+        yield f"lower(name) = '{name}'", pc.utf8_lower(pc.field("name")) == name

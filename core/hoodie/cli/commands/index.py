@@ -1,6 +1,8 @@
 """`hoodie index`: indexes in the metadata table, built beside writers, shown, and dropped."""
 
+import contextlib
 import enum
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -139,14 +141,15 @@ def index(  # noqa: PLR0913 - a parameter an option
             if refusal is not None:
                 raise refusal
             display.phase("looking for builds")
-            done = opened.build_index(
-                wanted,
-                transaction,
-                display.phase,
-                columns=None if columns is None else [each.strip() for each in columns.split(",")],
-                secondary=secondary_columns,
-                is_partitioned=is_partitioned,
-            )
+            with _told_how_to_continue():
+                done = opened.build_index(
+                    wanted,
+                    transaction,
+                    display.phase,
+                    columns=None if columns is None else [*map(str.strip, columns.split(","))],
+                    secondary=secondary_columns,
+                    is_partitioned=is_partitioned,
+                )
             shown = views.built(opened.uri, done)
         else:
             display.phase("dropping")
@@ -160,6 +163,16 @@ def index(  # noqa: PLR0913 - a parameter an option
         output.line(views.built_line(shown))
         for finding in shown.findings:
             output.note(finding)
+
+
+@contextlib.contextmanager
+def _told_how_to_continue() -> Iterator[None]:
+    """Say what becomes of a build that is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        output.note("the same command continues the build, `hoodie index drop` gives it up")
+        raise
 
 
 def _once(option: str, values: list[str] | None) -> str | None:

@@ -19,9 +19,9 @@ list the storage, and show a warning.
 refused once, and have to be written again. As Apache Hudi does by default, it makes statistics of
 the columns of files, and of partitions if there are any: from footers of base files, from columns
 where footers are not enough, and from the rows of log files. With --files-only it lists files only.
-With --rebuild one that is there is dropped first, with all its indexes. Bloom filters, a record
-index and expression indexes are then built again beside writers, which takes their lock (`hoodie
-index build`); with --files-only they are not.
+With --rebuild one that is there is dropped first, with all its indexes. All but statistics of the
+columns by default are then built again beside writers, which takes their lock (`hoodie index
+build`); with --files-only they are not.
 
 `drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless
 that has `hoodie.metadata.enable=false`.
@@ -29,9 +29,9 @@ that has `hoodie.metadata.enable=false`.
 `status` shows its partitions and whether reads use it.
 
 `validate` compares the files in it with the committed files on storage, and its statistics, bloom
-filters and record index with what is in the files: a line for each difference. Statistics and the
-record index may include more than there is. Files of writes that have not completed do not count,
-and writers may continue meanwhile. The exit code is 1 if there are differences.
+filters, record index, secondary and expression indexes with what is in the files: a line for each
+difference. Indexes may include more than there is. Files of writes that have not completed do not
+count, and writers may continue meanwhile. The exit code is 1 if there are differences.
 """
 EXAMPLES = """Examples:
 
@@ -72,9 +72,8 @@ def metadata(  # noqa: PLR0913 - one for each option
             raise typer.BadParameter(f"{name} is an option of init only")
     if action is Action.VALIDATE:
         return _validate(uri, as_json)
-    # Indexes are built beside writers, which have a lock.
-    is_beside = rebuild and lock is not None
-    parse = run_settings.parse_beside_writers if is_beside else run_settings.parse_for_service
+    # Indexes are built again beside writers.
+    parse = run_settings.parse_beside_writers if rebuild else run_settings.parse_for_service
     run = parse(uri, set_texts, lock)
     left_out: list[str] = []
     with progress.Display() as display:

@@ -242,7 +242,7 @@ def hints(shown: Document) -> list[str]:
     if built:
         kind = " --partitioned" if any(each.is_partitioned for each in built) else ""
         words = f"hoodie index build {shown.table} {' '.join(each.name for each in built)}{kind}"
-        lines.append(f"`{words}` goes on with the build, `hoodie index drop` gives it up")
+        lines.append(f"`{words}` continues the build, `hoodie index drop` gives it up")
     others = [each.name for each in waiting if each not in built]
     if others:
         names = " ".join(others)

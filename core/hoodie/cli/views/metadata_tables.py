@@ -50,6 +50,7 @@ class ValidationDocument:
         filters_compared: So many base files were looked into for their bloom filters.
         groups_compared: So many file groups were looked into for their keys, or for the values of
             secondary indexes.
+        indexes_of_groups: Which indexes were asked for these.
     """
 
     table: str
@@ -62,6 +63,7 @@ class ValidationDocument:
     files_read: int
     filters_compared: int
     groups_compared: int
+    indexes_of_groups: tuple[str, ...]
 
 
 def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
@@ -89,6 +91,7 @@ def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocumen
         files_read=found.files_read,
         filters_compared=found.filters_compared,
         groups_compared=found.groups_compared,
+        indexes_of_groups=found.indexes_of_groups,
     )
 
 
@@ -157,7 +160,7 @@ def validation_summary(shown: ValidationDocument) -> str:
         parts.append(f"the bloom filters of {base_files}")
     if shown.groups_compared:
         groups = quantities.counted(shown.groups_compared, "file group")
-        parts.append(f"the record index of {groups}")
+        parts.append(f"the {' and '.join(shown.indexes_of_groups)} of {groups}")
     return ", and ".join(parts)
 
 

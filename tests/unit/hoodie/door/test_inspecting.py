@@ -170,6 +170,11 @@ def test_indexes_are_built_and_dropped(trips: hoodie.Table) -> None:
     assert other.maintain.build_index("record_index").summary.endswith("all were ready")
     with pytest.raises(errors.InvalidInputError):
         trips.maintain.build_index("nope", dry_run=True)
+    with pytest.raises(errors.InvalidInputError, match="record_index of the whole table"):
+        trips.maintain.build_index("record_index", partitioned=True)
+    trips.maintain.drop_index("record_index")
+    assert trips.maintain.build_index("record_index", partitioned=True).instants
+    assert trips.has_partitioned_record_index()
 
 
 def test_clean_takes_one_measure(trips: hoodie.Table) -> None:

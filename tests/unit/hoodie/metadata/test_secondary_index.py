@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie import errors, table
-from hoodie.filegroup import metadata_table, secondary_index, snapshots
+from hoodie.filegroup import metadata_merging, metadata_table, secondary_index, snapshots
 from hoodie.model import commits, table_config
 from hoodie.read import planning, tasks, where
 from hoodie.timeline import active, index_definitions
@@ -343,6 +343,28 @@ def test_validation_names_rows_that_an_index_lacks(tmp_path: Path) -> None:
     assert not wrong.is_right
     assert {each.index for each in wrong.pairs} == {f"{PREFIX}of_b"}
     assert "lacks the row of '1'" in " ".join(each.problem for each in wrong.pairs)
+
+
+def test_each_file_group_is_asked_for_its_own_pairs_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexed = SecondaryIndexed(tmp_path / "t", KINDS["cow"])
+    indexed.write([row(key, b=f"value {key}") for key in range(30)])
+    (definition,) = (each for each in indexed.definitions if each.column == "b")
+    timeline = active.listed(indexed.storage)
+    mdt = metadata_table.MetadataTable(indexed.storage, timeline)
+    wanted = pa.array(sorted(secondary_index.pairs(mdt, definition).to_pylist()))
+    assert len(wanted) == 30
+    newest, asked = metadata_merging.newest, list[int]()
+
+    def counted(partition: metadata_table.Partition, keys: pa.Array | None = None) -> pa.Table:
+        asked.append(0 if keys is None else len(keys))
+        return newest(partition, keys)
+
+    monkeypatch.setattr(metadata_merging, "newest", counted)
+    assert sorted(secondary_index.held(mdt, definition, wanted).to_pylist()) == wanted.to_pylist()
+    assert len(asked) == 3
+    assert sum(asked) == len(wanted)
 
 
 def test_index_without_definition_is_refused_with_the_way_out(tmp_path: Path) -> None:

@@ -480,6 +480,23 @@ def test_younger_object_that_wants_the_opposite_is_refused() -> None:
     assert here.works == [job_specs.DropIndexes(names=NAMES)]
 
 
+def test_object_that_is_refused_itself_stands_in_no_way_of_others() -> None:
+    here = Indexed()
+    here.see(*NAMES)
+    oldest = here.ask("a-oldest", validation="None")
+    opposite = here.ask("b-opposite", ensure="Absent")
+    youngest = here.ask("c-youngest", validation="None")
+    assert here.condition(opposite)[:2] == ("Stalled", "RequestConflict")
+    assert here.condition(oldest)[0] == "Ready"
+    assert here.condition(youngest)[0] == "Ready"
+    # Of two that are left the older one wins.
+    here.delete(oldest)
+    here.settle()
+    state, reason, message = here.condition(youngest)
+    assert (state, reason) == ("Stalled", "RequestConflict")
+    assert message.startswith("IndexRequest b-opposite is older and has ensure Absent")
+
+
 @pytest.mark.parametrize("policy", ["Retain", "Drop"])
 def test_complete_indexes_go_with_the_object_by_its_policy(policy: str) -> None:
     here = Indexed()
