@@ -219,6 +219,7 @@ class MetadataTable:
         slices = self.latest_slices(name)
         if name == FILES:
             self.check_is_whole()
+            self.check_has_base(slices)
         return Partition(self._storage, slices, self._counts, HELD_BYTES_MAX if is_held else 0)
 
     def check_is_whole(self) -> None:
@@ -231,6 +232,29 @@ class MetadataTable:
         """
         for lacking in self._lacking(FILES):
             raise errors.FormatError(f"{self._storage.uri}/{FILES} has no log file of {lacking}")
+
+    def check_has_base(self, slices: Collection[files.FileSlice]) -> None:
+        """Check that `files` has a base file if it was made, or compacted, with one.
+
+        What has deleted it may have left the log files, or nothing. Without one a read or two.
+
+        Args:
+            slices: The newest of that partition.
+
+        Raises:
+            FormatError: It has none any more.
+        """
+        if any(each.has_base for each in slices):
+            return
+        writes = self.timeline.completed_writes
+        compactions = [each for each in writes if each.action is instants.Action.COMMIT]
+        for each in {*writes[:1], *compactions[-1:]}:
+            for stat in contents.read_commit(self._storage, each).stats:
+                if stat.partition_path == FILES and stat.path.endswith(EXTENSION):
+                    raise errors.FormatError(
+                        f"{self._storage.uri} lacks {stat.path}, which {each} has written: "
+                        "`hoodie metadata init --rebuild` makes the metadata table again"
+                    )
 
     def check_is_kept_up(self, partition: str) -> None:
         """Check that each write of rows since the last compaction is in a partition.

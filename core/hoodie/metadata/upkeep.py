@@ -118,6 +118,7 @@ def _run(
         return None
     timeline = _withdraw_pending(storage, beside, config.metadata_partitions, scope)
     table = metadata_table.MetadataTable(client.storage, scope.timeline)
+    table.check_has_base(table.latest_slices(metadata_table.FILES))
     time = client.time_after(scope, true_time.Parity.EPOCH)
     refusal = preconditions.repetition_refusal(config, client.slowest_ms, time)
     if refusal is not None:

@@ -147,6 +147,7 @@ def glance(
     try:
         found = metadata_table.MetadataTable(storage, timeline)
         found.check_is_whole()
+        found.check_has_base(found.latest_slices(metadata_table.FILES))
         has_partitioned = key_changes.RECORD_INDEX in config.metadata_partitions and (
             index_definitions.is_partitioned(storage)
         )

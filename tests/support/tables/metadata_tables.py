@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from hoodie import environment, table
 from hoodie.filegroup import metadata_table, snapshots
-from hoodie.format import delete_records, log_blocks
+from hoodie.format import delete_records, log_blocks, timeline_avro
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import ALL_PARTITIONS, Value
 from hoodie.model import (
@@ -50,6 +50,8 @@ Sizes = Mapping[str, int | None]
 """Sizes by name; None stands for a deleted file."""
 
 GROUP = "files-0000-0"
+
+_COMMIT = timeline_avro.encode_commit(commits.CommitMetadata(operation="upsert", stats=()))
 
 
 def value(sizes: Sizes | None, record_type: int = 2) -> Value:
@@ -144,7 +146,7 @@ class MadeMetadata:
         timeline = self.folder / active.DIRECTORY
         (timeline / f"{time}.{action.value}.requested").touch()
         if completed is not None:
-            (timeline / f"{time}_{completed}.{action.value}").write_bytes(b"{}")
+            (timeline / f"{time}_{completed}.{action.value}").write_bytes(_COMMIT)
 
     def opened(self) -> table.Table:
         """Open the data table."""

@@ -173,6 +173,36 @@ def test_check_compares_it_with_the_storage(plain: Kept) -> None:
     assert len(plain.small.rows()) == 3
 
 
+@pytest.mark.parametrize("pattern", ["*", "*.hfile"])
+@pytest.mark.parametrize("has_compactions", [False, True])
+def test_table_whose_base_file_was_deleted_by_hand_is_listed(
+    plain: Kept, pattern: str, *, has_compactions: bool
+) -> None:
+    """Its log files may be gone, too: reads found no rows."""
+    plain.upsert(rows_of(0, 3))
+    if has_compactions:
+        for a in range(5):
+            plain.upsert(rows_of(0, 3, a))
+        assert compactions(plain)
+    else:
+        plain.init(is_rebuilt=True)
+    for each in (plain.small.path / ".hoodie" / "metadata" / metadata_table.FILES).glob(pattern):
+        each.unlink()
+    opened = table.open_table(str(plain.small.path), plain.small.env)
+    assert len(opened.read().read_all()) == 3
+    assert not opened.explain_read().has_metadata_table
+    if pattern == "*":
+        with pytest.raises(errors.FormatError, match="has no file groups"):
+            plain.upsert(rows_of(3, 5))
+        return
+    # A compaction would hide that.
+    for a in range(5):
+        plain.upsert(rows_of(3, 5, a))
+    opened = table.open_table(str(plain.small.path), plain.small.env)
+    assert len(opened.read().read_all()) == 5
+    assert not opened.explain_read().has_metadata_table
+
+
 def test_old_files_go_and_instants_are_archived(plain: Kept) -> None:
     for a in range(26):
         plain.upsert(rows_of(0, 2, a))
