@@ -67,7 +67,10 @@ PLANS = st.builds(
             group=st.builds(files.FileGroupId, TEXTS, TEXTS),
             base_instant_time=TEXTS,
             base_file_name=st.none() | NAMES,
-            log_file_names=st.lists(NAMES).map(tuple),
+            # Those of change data are not read as log files.
+            log_file_names=st.lists(NAMES.filter(lambda name: not name.endswith(".cdc"))).map(
+                tuple
+            ),
             metrics=st.dictionaries(TEXTS, st.floats(allow_nan=False)),
         )
     ).map(tuple),

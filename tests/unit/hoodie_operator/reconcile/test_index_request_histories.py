@@ -350,11 +350,11 @@ class History:
             is_refused = any(
                 wanted.get(name, is_present) is not is_present for name in each.spec.indexes
             ) or (is_present and any(_has_others(each, other) for other in older))
-            older.append(each)
             wants = "Stalled" if is_refused else "Ready" if is_present else "Absent"
             assert state == wants, self.told()
-            wanted |= {name: wanted.get(name, is_present) for name in each.spec.indexes}
             if not is_refused:
+                older.append(each)
+                wanted |= {name: wanted.get(name, is_present) for name in each.spec.indexes}
                 assert all((name in self.ready) is is_present for name in each.spec.indexes)
                 if is_present and each.spec.statistics_columns is not None:
                     assert set(self.columns or ()) == set(each.spec.statistics_columns)
