@@ -296,7 +296,7 @@ def test_metadata_table_that_was_dropped_while_an_index_was_built_is_named(
 
     opened = table_module.open_table(str(table), environment.system())
     expected = "was dropped while bloom_filters of it was built: make one by `hoodie metadata init`"
-    with pytest.raises(errors.NotFoundError, match=expected):
+    with pytest.raises(errors.ConflictError, match=expected):
         opened.build_index([FILTERS], run.transaction(authors.Author()), drop)
     fine(hoodie("metadata", "init", table, *LOCK))
     fine(hoodie("index", "build", table, FILTERS, *LOCK))

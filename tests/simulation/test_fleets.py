@@ -189,7 +189,7 @@ def test_secondary_indexes_are_built_and_judged_beside_everything_else() -> None
 
 @pytest.mark.parametrize(
     ("scenario", "first", "count"),
-    [(Scenario.BUILT, 600_011, 2), (Scenario.BUILT_BESIDE, 600_028, 4)],
+    [(Scenario.BUILT, 600_011, 2), (Scenario.BUILT_BESIDE, 600_038, 4)],
 )
 def test_statistics_are_built_and_judged_beside_everything_else(
     scenario: Scenario, first: int, count: int

@@ -326,11 +326,11 @@ class _Builder:
         """Refuse to go on where there is no metadata table any more.
 
         Raises:
-            NotFoundError: There is none.
+            ConflictError: There is none.
         """
         config = table_properties.load(self._client.storage, self._client.clock)
         if not config.has_metadata_table:
-            raise errors.NotFoundError(
+            raise errors.ConflictError(
                 f"the metadata table of {config.name} was dropped while "
                 f"{', '.join(found.plan.names)} of it was built: make one by `hoodie metadata "
                 "init`, and build it then"
