@@ -182,7 +182,7 @@ LOOKED_UP = {
 def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_fails(
     index: str, judge: Judge, second_judge: Judge, tmp_path: Path, *, is_dropped_by_ours: bool
 ) -> None:
-    """Whoever drops it; nothing is written, and the batch can be written again."""
+    """Whichever engine drops it; nothing is written, and the batch can be written again."""
     path = tmp_path / "table"
     index_type, option = LOOKED_UP[index]
     indexed = {option: "true", "hoodie.index.type": index_type}

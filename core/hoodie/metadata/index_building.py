@@ -313,10 +313,12 @@ class _Builder:
             lifecycle.abort(client, opened)
             index_dropping.give_up(client, self._target.config, found)
             raise
-        except BaseException as error:
+        except errors.ConflictError:
             lifecycle.abort(client, opened)
-            if isinstance(error, errors.ConflictError):
-                self._refuse_dropped(found)
+            self._refuse_dropped(found)
+            raise
+        except BaseException:
+            lifecycle.abort(client, opened)
             raise
         finally:
             self._hear.end()

@@ -234,12 +234,12 @@ def test_files_that_a_lost_lock_lets_go_late_are_not_of_one_made_since(
     kind = type(kept.beside)
     remove = kind.delete_unordered
 
-    def hear(storage: Storage, paths: Iterable[str]) -> None:
+    def record(storage: Storage, paths: Iterable[str]) -> None:
         gone = list(paths)
         removed.extend(gone)
         remove(storage, gone)
 
-    monkeypatch.setattr(kind, "delete_unordered", hear)
+    monkeypatch.setattr(kind, "delete_unordered", record)
     for a in range(3 * upkeep.SLICES_KEPT):
         kept.upsert(rows_of(0, 2, a))
     assert removed
