@@ -166,7 +166,8 @@ from hoodie.cli import main
 
 def stall(*_):
     print("writing", flush=True)
-    time.sleep(60)
+    for _ in range(600):  # A sleep does not notice a signal that came right before it.
+        time.sleep(0.1)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background has none.
 tasks.run = stall
@@ -182,7 +183,8 @@ from hoodie.cli import inputs, main
 
 def stall(*_, **__):
     print("reading", flush=True)
-    time.sleep(60)
+    for _ in range(600):  # A sleep does not notice a signal that came right before it.
+        time.sleep(0.1)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 inputs._BYTES_AT_ONCE = 0
