@@ -77,6 +77,7 @@ def test_live_write_is_told_of_and_left_alone(hoodie: Run, table: Path, trips: P
     refused = hoodie("rollback", table, "--instant", time)
     assert refused.code == 10
     assert "writer at-work" in refused.err
+    assert "retry" not in refused.err
     assert fine(hoodie("rollback", table, "--all")).out == "nothing to roll back\n"
     session.abort(has_tasks_left=False)
     done = fine(hoodie("rollback", table, "--all", "--json")).document

@@ -228,7 +228,8 @@ def target_refusal(
     if status.liveness.is_alive:
         return errors.ConflictError(
             f"{target} is owned by {status.owner or 'another'}, last sign "
-            f"of life {status.silence_ms} ms ago, expected an instant whose owner is dead"
+            f"of life {status.silence_ms} ms ago, expected an instant whose owner is dead: "
+            "`hoodie heartbeats TABLE` shows whether it is alive"
         )
     unnamed = preconditions.name_refusal(target)
     if unnamed is not None:
