@@ -160,7 +160,7 @@ LOST = (
 """What a builder may end with that has lost its lock."""
 
 KINDS = {**ALONE, **SHARED, **SHARED_KEYS, **MORE, **MORE_SHARED}
-SAMPLED = 4
+SAMPLED = 3
 """So many kinds of a test are in a sample, others of each: `kinds_from`."""
 
 

@@ -86,7 +86,7 @@ KINDS |= {
     )
 }
 EACH_KIND = pytest.mark.parametrize("kind", KINDS)
-SAMPLED = 8
+SAMPLED = 5
 """So many kinds of the longest tests are in a sample."""
 
 
