@@ -18,7 +18,7 @@ protocol.md: Indexes built beside writers.
 """
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -92,18 +92,11 @@ class SharedKeys:
         self._decided: dict[str | None, pa.Table] = {}
         prepare = functools.partial(prepared, client.clock.now_ms())
         work = initial_keys.KeyWork.of(client, self._source(snapshot), layout, slices, prepare)
-        self._bases: list[metadata_writing.PreparedBase | None] = []
-        size_bytes = 0
-        for _, base in runner.by_group(slices, work):
-            size_bytes += 0 if base is None else len(base.content)
-            if size_bytes > BYTES_MAX:
-                raise errors.UnsupportedError(
-                    f"the record index of {client.storage.uri} has more than "
-                    f"{BYTES_MAX >> 20} MiB, which is the most in a table that other engines "
-                    "write, since it is uploaded under its lock: have a writer of Apache Hudi "
-                    "build it by its option"
-                )
-            self._bases.append(base)
+        self._bases = held(
+            runner.by_group(slices, work),
+            f"the record index of {client.storage.uri}",
+            "have a writer of Apache Hudi build it by its option",
+        )
 
     def catch_up(
         self, timeline: active.ActiveTimeline, changes: Sequence[metadata_records.Changes]
@@ -330,6 +323,32 @@ def prepared(
     del number
     pieces = list(records)
     return metadata_writing.prepare_base(pa.concat_tables(pieces), now_ms) if pieces else None
+
+
+def held(
+    bases: Iterable[tuple[int, metadata_writing.PreparedBase | None]], index: str, way_out: str
+) -> list[metadata_writing.PreparedBase | None]:
+    """Return the base files of an index, by file group.
+
+    Args:
+        bases: With the numbers of their file groups, in this order.
+        index: Which one, and of which table.
+        way_out: What to do where they are too long.
+
+    Raises:
+        UnsupportedError: They are longer than `BYTES_MAX`.
+    """
+    found = []
+    size_bytes = 0
+    for _, base in bases:
+        size_bytes += 0 if base is None else len(base.content)
+        if size_bytes > BYTES_MAX:
+            raise errors.UnsupportedError(
+                f"{index} has more than {BYTES_MAX >> 20} MiB, which is the most in a table that "
+                f"other engines write, since it is uploaded under its lock: {way_out}"
+            )
+        found.append(base)
+    return found
 
 
 def length_of(changes: Sequence[metadata_records.Changes]) -> int:

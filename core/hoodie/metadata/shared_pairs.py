@@ -18,13 +18,11 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
 from hoodie.engine import ahead
 from hoodie.filegroup import (
     held_keys,
     metadata_merging,
     metadata_records,
-    metadata_writing,
     snapshots,
 )
 from hoodie.format import secondary_keys
@@ -74,18 +72,11 @@ class SharedPairs:
             count=self._count,
             write=functools.partial(shared_keys.prepared, client.clock.now_ms()),
         )
-        self._bases: list[metadata_writing.PreparedBase | None] = []
-        size_bytes = 0
-        for _, base in runner.by_group(slices, work):
-            size_bytes += 0 if base is None else len(base.content)
-            if size_bytes > shared_keys.BYTES_MAX:
-                raise errors.UnsupportedError(
-                    f"{self.definition.partition} of {client.storage.uri} has more than "
-                    f"{shared_keys.BYTES_MAX >> 20} MiB, which is the most in a table that other "
-                    "engines write, since it is uploaded under its lock: have Apache Hudi build it "
-                    "(CREATE INDEX)"
-                )
-            self._bases.append(base)
+        self._bases = shared_keys.held(
+            runner.by_group(slices, work),
+            f"{self.definition.partition} of {client.storage.uri}",
+            "have Apache Hudi build it (CREATE INDEX)",
+        )
 
     def catch_up(
         self, timeline: active.ActiveTimeline, changes: Sequence[metadata_records.Changes]
