@@ -20,7 +20,7 @@ from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning
 from hoodie.read import where as filters
 from hoodie.storage import local
-from hoodie.timeline import active, index_definitions
+from hoodie.timeline import active, index_definitions, table_properties
 from hoodie.transaction import authors, lifecycle
 from support.parameters import covering
 from support.tables import foreign_writes
@@ -997,6 +997,47 @@ def test_write_that_began_before_an_index_of_base_files_alone_is_not_refused(
     overlapping = Overlapping(built, change)
     built.build(hear=overlapping.hear)
     for complete in (*pending, *overlapping.pending):
+        complete()
+    built.check(is_exact=True)
+
+
+def test_keys_that_move_or_go_while_it_is_inflight_leave_its_base_files(tmp_path: Path) -> None:
+    """ADR 0052: these are made again without what they had of such keys."""
+    built = Building(tmp_path / "t", f"{SHARED}cow global")
+
+    def change() -> None:
+        built.delete(["3"])
+        built.upsert([row("4", 5, "p9")])
+
+    overlapping = Overlapping(built, change)
+    built.build(hear=overlapping.hear)
+    for complete in overlapping.pending:
+        complete()
+    built.check(is_exact=True)
+
+
+def test_key_that_was_logged_and_is_gone_without_a_log_is_not_in_the_index(tmp_path: Path) -> None:
+    """J7 of ADR 0032: a writer whose option is off replaces its file group, and does not log."""
+    built = Building(tmp_path / "t", f"{SHARED}mor simple", rows=2)
+    storage = built.small.env.open_storage(str(built.small.path))
+
+    def name_inflight(text: str | None) -> None:
+        changes = {
+            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: text,
+            table_config.METADATA_PARTITIONS_OWN_KEY: text,
+        }
+        table_properties.update(storage, changes, built.small.env.clock, lambda: None)
+
+    def change() -> None:
+        built.upsert([row("18", 5, "q18")])  # The only key of its file group of the index.
+        name_inflight(None)
+        built.upsert([row("14", 5, "q18")], operation=INSERT_OVERWRITE)
+        name_inflight(RECORD_INDEX)
+        del built.expected["18"]
+
+    overlapping = Overlapping(built, change)
+    built.build(hear=overlapping.hear)
+    for complete in overlapping.pending:
         complete()
     built.check(is_exact=True)
 
