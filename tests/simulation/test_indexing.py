@@ -788,6 +788,45 @@ def test_changes_after_the_builder_has_lost_its_lock_are_in_the_index(
     assert any(each.startswith(table_properties.PATH) for each in places)
 
 
+def call_that_publishes(kind: str) -> int:
+    """Return the last call at which a builder may die so that its index is ready for others alone.
+
+    Those are readers of other engines: this project takes it for being built.
+    """
+    for number in reversed(range(mutations(kind))):
+        world = made(faulty_storage.FaultAt("builder", number, Fault.CRASH_AFTER), kind)
+        with pytest.raises(schedule.Crash):
+            world.build_index(world.writer("builder"))
+        if world.index in as_others_see_it(world).metadata_partitions and not is_ready(world):
+            return number
+    raise AssertionError(f"an index of {kind} is ready for all at once")
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("kind", [*SHARED, *SHARED_KEYS, *MORE_SHARED])
+def test_builder_killed_while_it_makes_again_what_is_ready_for_others_is_continued(
+    kind: str,
+) -> None:
+    """T-I03: the properties do not name it as ready before its files are deleted."""
+    published = call_that_publishes(kind)
+    for number in itertools.count():
+        world = made(faulty_storage.FaultAt("builder", published, Fault.CRASH_AFTER), kind)
+        with pytest.raises(schedule.Crash):
+            world.build_index(world.writer("builder"))
+        assert check_for_all(world, as_others_see_it)
+        world.time.advance(world.lock.session_ms + 1)
+        world.faults = faulty_storage.FaultAt("successor", number, Fault.CRASH_AFTER)
+        with contextlib.suppress(schedule.Crash):
+            world.build_index(world.writer("successor"))
+            break
+        check_for_all(world, as_others_see_it)
+        world.time.advance(world.lock.session_ms + 1)
+        world.build_index(world.writer("third"))
+        later_changes(world)
+        check(world, builds_min=0, builds_max=2)
+    assert number
+
+
 class JvmWorld(World):
     """A world in which processes whose names say so are writers of Apache Hudi that stream."""
 
@@ -819,8 +858,9 @@ class JvmLookupWorld(JvmWorld, schedule_lookups.LookupWorld):
         if number is None:
             return super().changes_of(writer, opened, source)
         earlier = f"key {number - self.BEFORE}"
-        # The first one takes longer than that.
-        changed = {} if number <= self.BEFORE + 1 else {earlier: number if number % 2 else None}
+        # The first ones take longer than that.
+        is_first = number <= self.BEFORE + Overlapping.LONG
+        changed = {} if is_first else {earlier: number if number % 2 else None}
         return {f"key {number}": number, **changed}
 
     def small_file_bytes(self, writer: Client, source: random.Random) -> int:
@@ -1005,11 +1045,14 @@ BUILDS_MAX = 10
 class Overlapping(At):
     """Writes of other engines, of which one is pending at any time until the index is ready.
 
-    The first has begun before the builder; the next begin from one of its calls on.
+    The first has begun before the builder; the next begin from one of its calls on. The first two
+    last until others have completed: the second may begin right before an index is inflight, and
+    end after all that were listed before.
     """
 
     STEP_MS = 1_000
-    FIRST_LASTS_MS = 5_900  # Meanwhile others complete.
+    LONG = 2
+    FIRST_LASTS_MS = 5_900
     LASTS_MS = 1_500
     WRITES_MAX = 60
 
@@ -1057,7 +1100,8 @@ class Overlapping(At):
             self.pending -= 1
             check_for_all(world, self.judged)
 
-        world.time.later(self.LASTS_MS if self.begun > 1 else self.FIRST_LASTS_MS, complete)
+        lasts_ms = self.FIRST_LASTS_MS if self.begun <= self.LONG else self.LASTS_MS
+        world.time.later(lasts_ms, complete)
 
     def _next(self, world: World) -> None:
         if self.is_over or self.begun >= self.WRITES_MAX:

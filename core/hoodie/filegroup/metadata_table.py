@@ -370,6 +370,12 @@ class MetadataTable:
         """Whether an index is being built, or is to be."""
         return bool(self._of_data.pending_of(instants.Action.INDEXING))
 
+    @functools.cached_property
+    def pending_writes(self) -> AbstractSet[instants.InstantTime]:
+        """The requested times of writes that are pending on the data's timeline."""
+        found = self._of_data.pending_of(*instants.WRITES)
+        return frozenset(each.requested_time for each in found)
+
     def logs_of(
         self, slices: Collection[files.FileSlice], is_wanted: slicing.IsCommitted
     ) -> Partition:

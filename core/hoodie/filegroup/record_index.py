@@ -77,7 +77,7 @@ class RecordIndex:
 
         That of a compaction does as well. What writers log in an index that is being built counts
         before: of their keys alone. A partition that came into being since has only such logs, and
-        nothing that begins its file groups; but what a writer has begun that died.
+        nothing that begins its file groups but what a pending write has begun, dead or alive.
         """
         logged = [each for each in self._slices.values() if each.base_file is None]
         made = {
@@ -87,11 +87,13 @@ class RecordIndex:
         }
         if not self.groups.is_partitioned:
             return len(made) < len(logged)
-        may_be_built = bool(logged) and self._table.is_indexing
+        if not logged or not self._table.is_indexing:
+            return False
         begun = {
             each.group.file_id
-            for each in (self._table.listed_files(key_changes.RECORD_INDEX) if may_be_built else ())
-            if isinstance(each, files.LogFile) and metadata_writing.makes_group(each)
+            for each in self._table.listed_files(key_changes.RECORD_INDEX)
+            if metadata_writing.begins_group(each)
+            and each.instant_time not in self._table.pending_writes
         }
         return any(each.group.file_id in begun - made for each in logged)
 

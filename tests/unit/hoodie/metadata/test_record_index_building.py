@@ -11,7 +11,14 @@ import pyarrow as pa
 import pytest
 
 from hoodie import errors, table
-from hoodie.filegroup import held_keys, metadata_table, record_index, stored_keys
+from hoodie.filegroup import (
+    held_keys,
+    index_groups,
+    metadata_table,
+    metadata_writing,
+    record_index,
+    stored_keys,
+)
 from hoodie.maintenance.cleaning import retention
 from hoodie.metadata import index_decisions, initial_keys, shared_keys
 from hoodie.model import commits, files, key_changes, results, settings, table_config
@@ -20,7 +27,7 @@ from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.read import planning
 from hoodie.read import where as filters
 from hoodie.storage import local
-from hoodie.timeline import active, index_definitions, table_properties
+from hoodie.timeline import active, index_definitions, metadata_timelines, table_properties
 from hoodie.transaction import authors, lifecycle
 from support.parameters import covering
 from support.tables import foreign_writes
@@ -975,6 +982,31 @@ def test_partitions_that_come_into_being_before_and_while_it_is_inflight_are_in_
     assert len(bases) == 2, bases
     for complete in overlapping.pending:
         complete()
+    built.check(is_exact=True)
+
+
+def test_index_is_ready_whose_file_groups_a_pending_write_has_begun_as_well(tmp_path: Path) -> None:
+    """J16 of ADR 0053: two writes bring a partition, while another index is built."""
+    built = Building(tmp_path / "t", f"{SHARED}mor simple{OF_PARTITIONS}")
+    built.build()
+    built.small.table = built.opened()
+    complete = built.begin("jvm", [row("21", 1, "r1")], is_foreign=True)
+    (pending,) = built.opened().timeline().pending
+    beside = metadata_timelines.opened(built.small.env.open_storage(str(built.small.path)))
+    group = files.FileGroupId(RECORD_INDEX, index_groups.file_id("r1", 0))
+    metadata_writing.write_empty_log(beside, group, pending.requested_time)
+    built.upsert([row("20", 1, "r1")])
+    found: list[object] = []
+
+    def read() -> None:
+        assert built.opened().pending_indexes()
+        found.extend(built.opened().read(where=filters.parse("id = '20'")).read_all()["b"])
+        assert built.located()["20"].partition_path == "r1"
+        complete()
+
+    transaction = built.small.options().transaction
+    built.opened().build_index((COLUMN_STATS,), transaction, once("waiting", read))
+    assert [str(each) for each in found] == ["20 at 1"]
     built.check(is_exact=True)
 
 
