@@ -91,12 +91,15 @@ class Comparison:
             FormatError: One is damaged.
         """
         self.files = 0
-        self._source = source
+        # Data files have statistics of an expression index that is being built as well.
+        self._expressions = {
+            each: kind
+            for each, kind in source.wanted.expressions.items()
+            if each.partition in partitions
+        }
+        self._source = replace(source, wanted=replace(source.wanted, expressions=self._expressions))
         self._engine = engine
         self._is_shared = is_shared
-        self._expressions = [
-            each for each in source.wanted.expressions if each.partition in partitions
-        ]
         named = (COLUMN_STATS, PARTITION_STATS, *(each.partition for each in self._expressions))
         self._opened = {
             name: table.partition(name, is_held=False) for name in named if name in partitions

@@ -247,6 +247,24 @@ def test_validation_finds_what_an_index_excludes(tmp_path: Path) -> None:
     assert {(each.column, each.is_relied_on) for each in found.statistics} == {("upper(b)", True)}
 
 
+def test_validation_leaves_an_index_out_that_is_being_built(tmp_path: Path) -> None:
+    indexed = ExpressionBuilding(tmp_path / "t", KINDS["mor"])
+    indexed.write([row(number, f"B{number}") for number in range(12)])
+    inflight = []
+
+    def hear(what: str) -> None:
+        del what
+        indexed.write([row(4, "OTHER")])
+        indexed.reopen()
+        opened = indexed.small.table
+        if LOWER in opened.config.metadata_partitions_inflight:
+            inflight.append(opened.validate_metadata().is_right)
+
+    indexed.build(hear)
+    assert inflight
+    assert all(inflight)
+
+
 def test_texts_whose_case_is_uncertain_are_in_bounds_that_are_found_right(tmp_path: Path) -> None:
     indexed = Kept(tmp_path / "t", "shared")
     indexed.write([row(number, f"Z{SIGMA}") for number in range(6)])
