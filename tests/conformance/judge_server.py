@@ -339,7 +339,8 @@ class Server:
         """Look the keys of the parquet file `keys` up, as a write with `options` does, some times.
 
         It has the columns `key` and `partition`. Returns the seconds of each time, and how many of
-        the keys are in the table.
+        the keys are in the table. `gate`, if given, is a file name: the table has been opened, and
+        the look-up begins only when it exists.
         """
         hudi = self.jvm.org.apache.hudi
         payload = hudi.common.model.EmptyHoodieRecordPayload()
@@ -357,6 +358,8 @@ class Server:
             spent = []
             for _ in range(request["repetitions"]):
                 reader = hudi.client.SparkRDDReadClient(context, config)
+                if request.get("gate"):
+                    wait_at(request["gate"])
                 # Another RDD each time: an index caches the one that it is given.
                 given = records.coalesce(request["parallelism"])
                 begin = time.perf_counter()
@@ -452,6 +455,13 @@ def storage_configuration(spark: SparkSession) -> JavaObject:
     return configuration
 
 
+def wait_at(gate: str) -> None:
+    """Make the file of the name `gate` and `.reached`, and return when the file `gate` exists."""
+    Path(f"{gate}.reached").touch()
+    while not Path(gate).exists():
+        time.sleep(0.05)
+
+
 def held_back(frame: DataFrame, gate: str) -> DataFrame:
     """Return the same rows, of which none comes before the file `gate` exists.
 
@@ -459,6 +469,7 @@ def held_back(frame: DataFrame, gate: str) -> DataFrame:
     """
 
     def wait(batches: Iterator[Batch]) -> Iterator[Batch]:
+        # Not by `wait_at`: a worker has not imported this module.
         open(f"{gate}.reached", "w").close()  # noqa: PTH123 (as below)
         while not os.path.exists(gate):  # noqa: PTH110 (runs in a worker; keep its pickle small)
             time.sleep(0.05)

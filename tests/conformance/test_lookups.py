@@ -5,12 +5,15 @@ adopted with. After each step both read the same rows, by listing and by metadat
 in two file groups, and the rows are those of a model.
 """
 
+import contextlib
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import errors
@@ -177,6 +180,38 @@ LOOKED_UP = {
 }
 
 
+def with_record_index(
+    judge: Judge, path: Path, index: str, *, merge_on_read: bool = False
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Make a table with a record index; return options of writers that drop and that keep it."""
+    index_type, option = LOOKED_UP[index]
+    made = replace(with_metadata(SIMPLE), merge_on_read=merge_on_read)
+    options = made.occ_options(filesystem_lock()) | {"hoodie.embed.timeline.server": "true"}
+    indexed = options | {option: "true", "hoodie.index.type": index_type}
+    judge.write(path, rows_of(range(12), 1), indexed)
+    return options, indexed
+
+
+def drop_record_index(path: Path, *, is_deleted: bool = True) -> None:
+    """Drop it ourselves; the files stay if only the table's properties change."""
+    folder, aside = path / ".hoodie/metadata/record_index", path.parent / "aside"
+    if not is_deleted:
+        shutil.copytree(folder, aside)
+    peer_ours.hoodie("index", "drop", path, "record_index", "--lock", "filesystem")
+    if not is_deleted:
+        shutil.rmtree(folder)
+        aside.rename(folder)
+
+
+@contextlib.contextmanager
+def opened_at_the_end(gate: Gate) -> Iterator[None]:
+    """Open a gate, whatever happens: what waits there is waited for."""
+    try:
+        yield
+    finally:
+        gate.open()
+
+
 @pytest.mark.parametrize("index", LOOKED_UP)
 @pytest.mark.parametrize("is_dropped_by_ours", [True, False], ids=["ours", "theirs"])
 def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_fails(
@@ -184,16 +219,12 @@ def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_f
 ) -> None:
     """Whichever engine drops it; nothing is written, and the batch can be written again."""
     path = tmp_path / "table"
-    index_type, option = LOOKED_UP[index]
-    indexed = {option: "true", "hoodie.index.type": index_type}
-    made = replace(with_metadata(SIMPLE), merge_on_read=False)
-    options = made.occ_options(filesystem_lock()) | {"hoodie.embed.timeline.server": "true"}
-    judge.write(path, rows_of(range(12), 1), options | indexed)
+    options, indexed = with_record_index(judge, path, index)
     before = judge.read(path)
     gate = Gate(path=tmp_path / "gate")
     batch = rows_of(range(6, 15), 7)
     with ThreadPoolExecutor(1) as threads:
-        slow = threads.submit(second_judge.write, path, batch, options | indexed, gate=gate)
+        slow = threads.submit(second_judge.write, path, batch, indexed, gate=gate)
         try:
             while not gate.is_reached:
                 assert not slow.done(), slow.result()
@@ -212,3 +243,67 @@ def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_f
     found = judge.read(path)
     assert sorted(found.column("id").to_pylist()) == [f"key-{each:03d}" for each in range(15)]
     assert_same_rows(peer_ours.read(path), found, KEY)
+
+
+@pytest.mark.parametrize("index", LOOKED_UP)
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "left"])
+def test_look_up_of_theirs_falls_back_only_if_the_files_of_a_dropped_index_are_gone(
+    index: str, second_judge: Judge, tmp_path: Path, *, is_deleted: bool
+) -> None:
+    """Of a write that has opened the table before: it counts file groups, and its tasks look up.
+
+    Thus a drop leaves no files when it has changed the properties (protocol.md, IF5).
+    """
+    path = tmp_path / "table"
+    _, indexed = with_record_index(second_judge, path, index)
+    gate = Gate(path=tmp_path / "gate")
+    rows = rows_of(range(6, 15), 7)
+    keys = pa.table({"key": rows.column("id"), "partition": rows.column("part")})
+    with ThreadPoolExecutor(1) as threads, opened_at_the_end(gate):
+        slow = threads.submit(second_judge.tag, path, keys, indexed, gate=gate)
+        while not gate.is_reached:
+            assert not slow.done(), slow.result()
+            time.sleep(0.05)
+        drop_record_index(path, is_deleted=is_deleted)
+        gate.open()
+        if is_deleted:
+            assert slow.result()[1] == len(range(6, 12))
+            return
+        with pytest.raises(JudgeError, match="Record index is not initialized in MDT"):
+            slow.result()
+
+
+ASYNC = {
+    "hoodie.metadata.index.async": "true",
+    "hoodie.metadata.streaming.write.enabled": "false",
+}
+
+
+@pytest.mark.parametrize("index", LOOKED_UP)
+@pytest.mark.parametrize("writer", ["of another index", "that waits for it", "that makes it"])
+def test_writes_of_theirs_that_begin_where_files_of_a_dropped_record_index_are_left_succeed(
+    writer: str, index: str, judge: Judge, tmp_path: Path
+) -> None:
+    """As a drop leaves them that is killed right after it has changed the properties."""
+    path = tmp_path / "table"
+    options, indexed = with_record_index(judge, path, index, merge_on_read=True)
+    drop_record_index(path, is_deleted=False)
+    chosen = {
+        "of another index": options,
+        "that waits for it": indexed | ASYNC,
+        "that makes it": indexed,
+    }[writer]
+    for step in range(3):
+        judge.write(path, rows_of(range(6 + 3 * step, 15 + 3 * step), 7 + step), chosen)
+    names = table_properties(path)["hoodie.table.metadata.partitions"].split(",")
+    assert ("record_index" in names) == (writer == "that makes it")
+    found = judge.read(path, Query(use_metadata_table=True))
+    assert sorted(found.column("id").to_pylist()) == [f"key-{each:03d}" for each in range(21)]
+    assert_same_rows(peer_ours.read(path), found, KEY)
+    validated = peer_ours.hoodie("metadata", "validate", path)
+    assert not any(validated[each] for each in ("differences", "statistics", "filters", "keys"))
+    drop_record_index(path)
+    assert not [*(path / ".hoodie/metadata/record_index").glob("*record-index*")]
+    judge.write(path, rows_of(range(12, 24), 10), options)
+    found = judge.read(path)
+    assert sorted(found.column("id").to_pylist()) == [f"key-{each:03d}" for each in range(24)]

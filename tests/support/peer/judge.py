@@ -176,7 +176,8 @@ class Sink(StrEnum):
 class Gate:
     """Holds a judge's write in flight: no row is handed over before the gate is open.
 
-    The write's instant is already requested then (measured on Apache Hudi 1.2.0).
+    The write's instant is already requested then (measured on Apache Hudi 1.2.0). Of `Judge.tag` it
+    holds what comes after the table was opened.
     """
 
     path: Path
@@ -296,6 +297,7 @@ class Judge:
         options: Mapping[str, str],
         *,
         repetitions: int = 1,
+        gate: Gate | None = None,
         timeout_s: float = 900,
     ) -> tuple[list[float], int]:
         """Look keys up by the index that options name, as a write does.
@@ -305,6 +307,7 @@ class Judge:
             keys: The columns `key` and `partition`.
             options: Of the writer.
             repetitions: How often.
+            gate: Reached once the table is opened; the keys are looked up when it is open.
             timeout_s: After which the judge is given up.
 
         Returns:
@@ -318,6 +321,7 @@ class Judge:
                 "keys": str(folder / "keys.parquet"),
                 "options": dict(options),
                 "repetitions": repetitions,
+                "gate": None if gate is None else str(gate.path),
                 "parallelism": self._settings.cores,
             }
             result = self._ask("tag", request, timeout_s=timeout_s)
