@@ -577,3 +577,23 @@ def test_apache_hudi_reads_and_compacts_statistics_of_a_widened_column(
     judge.write(path, pa.Table.from_pylist(last, grown), made.write_options() | often)
     assert found("whole > 1000") == {"w0", "w1"}
     assert found("whole < 8 and whole > 2") == {"k3", "z"}
+
+
+def test_apache_hudi_alone_misses_rows_by_the_case_of_texts(judge: Judge, tmp_path: Path) -> None:
+    """It compares a text with `lower` of bounds whose order that changes."""
+    path = tmp_path / "table"
+    statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
+    made = PeerTable(name="cased", buckets=None, metadata_table=True, extra=statistics)
+    names = pa.table({"id": ["a", "b"], "name": ["Zed", "bob"]})
+    judge.write(path, names, made.write_options(), operation="insert")
+    by_case = "lower(name) = 'bob'"
+
+    def theirs(is_skipping: bool) -> list[str]:
+        skipping = {"hoodie.enable.data.skipping": str(is_skipping).lower()}
+        query = Query(where=by_case, use_metadata_table=True, options=skipping)
+        found: list[str] = judge.read(path, query).column("id").to_pylist()
+        return found
+
+    assert (theirs(is_skipping=True), theirs(is_skipping=False)) == ([], ["b"])
+    ours = table.open_table(str(path), environment.system())
+    assert ours.read(where=where.parse(by_case)).read_all().column("id").to_pylist() == ["b"]

@@ -95,7 +95,8 @@ def parse(
     if not is_alone and isinstance(lock, addresses.InProcessAddress):
         name = options.name_of(effective.concurrency)
         raise errors.ConfigurationError(
-            f"--lock in-process with --concurrency {name}: the lock excludes no other process, "
+            f"--lock in-process with several writers ({name}): the lock excludes no other "
+            "process, "
             "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another lock that all "
             "writers share"
         )

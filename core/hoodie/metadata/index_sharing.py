@@ -907,6 +907,6 @@ def _refuse_beside(
         raise _NotYetError(
             f"{at_work[0]} is pending{more}, of another engine by all that shows, and may not know "
             "of the index when it completes; if its writer has died, roll it back by `hoodie "
-            "rollback`",
+            "rollback` once `hoodie heartbeats` shows that",
             is_beside=True,
         )
