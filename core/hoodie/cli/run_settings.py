@@ -96,9 +96,8 @@ def parse(
         name = options.name_of(effective.concurrency)
         raise errors.ConfigurationError(
             f"--lock in-process with several writers ({name}): the lock excludes no other "
-            "process, "
-            "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another lock that all "
-            "writers share"
+            "process, expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another lock that "
+            "all writers share"
         )
     compaction = compaction_options.from_properties(planning)
     return RunSettings(settings=effective, lock=lock, facts=facts, compaction=compaction)
