@@ -52,6 +52,13 @@ _INDEXES: Final = (
 )
 """Half of the tests of conformance, by their duration: they have an Apache Hudi of their own."""
 
+_LONG: Final = (
+    "simulation/test_fleets.py",
+    "simulation/test_indexing.py",
+    "unit/hoodie/metadata/test_record_index_building.py",
+)
+"""Files that take minutes each."""
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
@@ -151,4 +158,6 @@ def _place(nodeid: str) -> tuple[int, str]:
         return 1, "indexes"
     if folder in _TOGETHER:
         return 1, folder
+    if file in _LONG:
+        return 1, file
     return 2, file
