@@ -33,6 +33,7 @@ from hoodie.transaction.manager import TransactionOptions
 from support.peer import peer_ours
 from support.peer.judge import QUICK_JVM, Gate, InstantState, Judge, JudgeError, Query, Settings
 from support.peer.peer_cases import BASE, SCHEMA, row, rows_of
+from support.peer.peer_indexes import ASYNC
 from support.peer.peer_listings import assert_same_files
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
 from support.peer.peer_rows import assert_same_rows
@@ -59,15 +60,6 @@ OFF = {
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.metadata.index.bloom.filter.enable": "false",
 }
-ASYNC = {
-    "hoodie.metadata.index.async": "true",
-    "hoodie.metadata.streaming.write.enabled": "false",
-}
-"""Leaves the building of indexes to others, and keeps those up that there are.
-
-By default 1.2.0 opens the metadata table before it writes data; with an index whose option is on,
-and that is not there, it fails then.
-"""
 SHARED = {
     "mor": (MADE, OFF, {}),
     "mor, async": (MADE, ASYNC, ASYNC),
@@ -300,12 +292,9 @@ def pending(
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(judge.write, path, rows, options, operation=operation, gate=gate)
         try:
-            while not gate.is_reached:
-                assert not slow.done(), slow.result()
-                time.sleep(0.1)
-            yield
+            with gate.holding(slow):
+                yield
         finally:
-            gate.open()
             slow.result()
 
 

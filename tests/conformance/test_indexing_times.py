@@ -26,6 +26,7 @@ from hoodie.transaction.manager import TransactionOptions
 from support.peer import peer_ours
 from support.peer.judge import Judge, Query, QueryType
 from support.peer.peer_cases import BASE, SCHEMA, rows_of
+from support.peer.peer_indexes import ASYNC
 from support.peer.peer_listings import assert_same_files
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
 from support.peer.peer_rows import assert_same_rows
@@ -43,10 +44,6 @@ INDEXED = replace(
     },
 )
 STATISTICS = (COLUMN_STATS, PARTITION_STATS)
-ASYNC = {
-    "hoodie.metadata.index.async": "true",
-    "hoodie.metadata.streaming.write.enabled": "false",
-}
 WITH_FILTERS = {"hoodie.metadata.index.bloom.filter.enable": "true"}
 SKIPPING = {"hoodie.enable.data.skipping": "true"}
 ROWS = 12

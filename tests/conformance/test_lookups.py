@@ -5,9 +5,7 @@ adopted with. After each step both read the same rows, by listing and by metadat
 in two file groups, and the rows are those of a model.
 """
 
-import contextlib
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,6 +18,7 @@ from hoodie import errors
 from support.peer import peer_ours, peer_sessions, peer_turns
 from support.peer.judge import RELEASE, Gate, Judge, JudgeError, Query
 from support.peer.peer_cases import BASE, COMMIT_TIME, rows_of
+from support.peer.peer_indexes import ASYNC
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
 from support.peer.peer_rows import assert_same_rows
 
@@ -203,15 +202,6 @@ def drop_record_index(path: Path, *, is_deleted: bool = True) -> None:
         aside.rename(folder)
 
 
-@contextlib.contextmanager
-def opened_at_the_end(gate: Gate) -> Iterator[None]:
-    """Open a gate, whatever happens: what waits there is waited for."""
-    try:
-        yield
-    finally:
-        gate.open()
-
-
 @pytest.mark.parametrize("index", LOOKED_UP)
 @pytest.mark.parametrize("is_dropped_by_ours", [True, False], ids=["ours", "theirs"])
 def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_fails(
@@ -225,17 +215,12 @@ def test_write_of_theirs_whose_record_index_is_dropped_before_it_looks_keys_up_f
     batch = rows_of(range(6, 15), 7)
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(second_judge.write, path, batch, indexed, gate=gate)
-        try:
-            while not gate.is_reached:
-                assert not slow.done(), slow.result()
-                time.sleep(0.05)
+        with gate.holding(slow):
             if is_dropped_by_ours:
-                peer_ours.hoodie("index", "drop", path, "record_index", "--lock", "filesystem")
+                drop_record_index(path)
             else:
                 judge.write(path, rows_of(range(1), 2), options)
                 before = judge.read(path)
-        finally:
-            gate.open()
         with pytest.raises(JudgeError, match="Record index is not initialized in MDT"):
             slow.result()
     assert_same_rows(judge.read(path), before, KEY)
@@ -259,24 +244,15 @@ def test_look_up_of_theirs_falls_back_only_if_the_files_of_a_dropped_index_are_g
     gate = Gate(path=tmp_path / "gate")
     rows = rows_of(range(6, 15), 7)
     keys = pa.table({"key": rows.column("id"), "partition": rows.column("part")})
-    with ThreadPoolExecutor(1) as threads, opened_at_the_end(gate):
+    with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(second_judge.tag, path, keys, indexed, gate=gate)
-        while not gate.is_reached:
-            assert not slow.done(), slow.result()
-            time.sleep(0.05)
-        drop_record_index(path, is_deleted=is_deleted)
-        gate.open()
+        with gate.holding(slow):
+            drop_record_index(path, is_deleted=is_deleted)
         if is_deleted:
             assert slow.result()[1] == len(range(6, 12))
             return
         with pytest.raises(JudgeError, match="Record index is not initialized in MDT"):
             slow.result()
-
-
-ASYNC = {
-    "hoodie.metadata.index.async": "true",
-    "hoodie.metadata.streaming.write.enabled": "false",
-}
 
 
 @pytest.mark.parametrize("index", LOOKED_UP)

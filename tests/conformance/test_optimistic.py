@@ -1,6 +1,5 @@
 """Optimistic writers of Apache Hudi and of ours on one table: each finds the other's commit."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -44,13 +43,8 @@ def test_apache_hudi_gives_way_to_our_commit(
         slow = threads.submit(
             second_judge.write, path, rows(9), shared.occ_options(filesystem_lock()), gate=gate
         )
-        try:
-            while not gate.is_reached:
-                assert not slow.done(), slow.result()
-                time.sleep(0.05)
+        with gate.holding(slow):
             write_ours(path, shared, 2)
-        finally:
-            gate.open()
         with pytest.raises(JudgeError, match="HoodieWriteConflictException"):
             slow.result()
     assert_same_rows(judge.read(path), rows(2), ["id"])

@@ -24,7 +24,9 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -190,6 +192,17 @@ class Gate:
     def open(self) -> None:
         """Let the write go on."""
         self.path.touch()
+
+    @contextlib.contextmanager
+    def holding(self, asked: Future[Any]) -> Iterator[None]:
+        """Wait until what a judge was asked for is at the gate; open it in the end, in any case."""
+        try:
+            while not self.is_reached:
+                assert not asked.done(), asked.result()
+                time.sleep(0.05)
+            yield
+        finally:
+            self.open()
 
 
 def jars(release: str = RELEASE) -> Path:

@@ -20,7 +20,7 @@ from hoodie.model.instants import Action
 from hoodie.model.key_changes import RECORD_INDEX
 from hoodie.storage.local import LocalStorage
 from hoodie.timeline import active, contents
-from support.peer import peer_ours, side_by_side
+from support.peer import peer_indexes, peer_ours, side_by_side
 from support.peer.judge import Judge, JudgeError
 from support.peer.peer_cases import BASE, SCHEMA
 from support.peer.peer_options import PeerTable, table_properties
@@ -30,9 +30,7 @@ _OFF = {
     "hoodie.metadata.index.partition.stats.enable": "false",
     # Without it 1.2.0 fails where a task reads file groups for a secondary index.
     "hoodie.embed.timeline.server": "true",
-    # They leave the building of indexes to others, and keep those up that there are.
-    "hoodie.metadata.index.async": "true",
-    "hoodie.metadata.streaming.write.enabled": "false",
+    **peer_indexes.ASYNC,
 }
 _STATISTICS = {
     "hoodie.metadata.index.column.stats.enable": "true",

@@ -1,4 +1,4 @@
-"""Indexes that Apache Hudi makes by SQL."""
+"""Indexes that Apache Hudi makes by SQL, and how its writers leave them to others."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +11,16 @@ ALONE = in_process_lock() | {
     "hoodie.clean.failed.writes.policy": "LAZY",
 }
 """What `CREATE INDEX` needs: else it fails, and leaves a definition behind."""
+
+ASYNC = {
+    "hoodie.metadata.index.async": "true",
+    "hoodie.metadata.streaming.write.enabled": "false",
+}
+"""Of writers: leaves the building of indexes to others, and keeps those up that there are.
+
+By default 1.2.0 opens the metadata table before it writes data; with an index whose option is on,
+and that is not there, it fails then.
+"""
 
 BY_DAY = "USING column_stats(ts) OPTIONS(expr='from_unixtime', format='yyyy-MM-dd')"
 
